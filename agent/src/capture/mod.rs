@@ -1,0 +1,3 @@
+//! One capture: from start over the drain thread to the stop and its ledger.
+
+pub mod ledger;

@@ -1,0 +1,4 @@
+//! The control socket: where it lies, what is said on it, and the thread that serves it.
+
+pub mod extension;
+pub mod wire;

@@ -1,0 +1,1 @@
+//! The C ABI over `msprof_agent_core`.
