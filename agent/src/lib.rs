@@ -6,4 +6,5 @@
 
 pub mod capture;
 pub mod control;
+pub mod options;
 pub mod records;
