@@ -1,4 +1,5 @@
 //! The control socket: where it lies, what is said on it, and the thread that serves it.
 
 pub mod extension;
+pub mod params;
 pub mod wire;
