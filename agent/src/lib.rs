@@ -7,4 +7,5 @@
 pub mod capture;
 pub mod control;
 pub mod options;
+pub mod process;
 pub mod records;

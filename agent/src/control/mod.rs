@@ -2,4 +2,5 @@
 
 pub mod extension;
 pub mod params;
+pub mod places;
 pub mod wire;

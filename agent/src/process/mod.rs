@@ -1,0 +1,3 @@
+//! The process that the agent lives in.
+
+pub mod user;
