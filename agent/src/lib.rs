@@ -8,4 +8,5 @@ pub mod capture;
 pub mod control;
 pub mod options;
 pub mod process;
+pub mod profdir;
 pub mod records;

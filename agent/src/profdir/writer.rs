@@ -1,0 +1,476 @@
+//! One PROF_XXX directory while it is being written.
+//!
+//! Made complete with its control files before the first data byte, so that a process killed at any
+//! later moment leaves something the parser reads. Data goes through [`Slices`].
+
+use super::control;
+use super::error::{Kept, ProfDirError};
+use super::facts::HostFacts;
+use super::families::{FamilyId, Place};
+use super::files::{self, Dir};
+use super::names;
+use super::slices::{Slices, is_full};
+use crate::capture::ledger::{Anchor, Ledger};
+use crate::records::TraceCounts;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+/// A capture does not begin with less than this free, bytes; as the stock collector.
+const FREE_NEEDED: u64 = 20 * 1024 * 1024;
+/// Names tried before giving up; each has 18^8 endings.
+const NAME_ATTEMPTS: usize = 8;
+/// The ledger's file in the root of the directory.
+pub const LEDGER_FILE: &str = "msprof_agent.json";
+/// Where the ledger is written before it takes its name.
+const LEDGER_TEMP: &str = ".msprof_agent.json.tmp";
+/// Blocks held back so that ledger and end_info can be written when the disk is full.
+const RESERVE_FILE: &str = ".msprof_agent.reserve";
+/// Size of the reserve, bytes: a ledger of some hundred threads.
+const RESERVE_BYTES: u32 = 128 * 1024;
+/// Sub-directory in which a device directory is made: of the few names that the parser skips, so
+/// that one left behind by a killed process does no harm (spec 3 section 3).
+const STAGING: &str = ".profiler";
+
+/// What a directory is made from.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Directory in which PROF_XXX is made; itself made with its parents (mode 0750) if missing.
+    pub parent: PathBuf,
+    /// Number of the capture in the process, from 1.
+    pub index: u64,
+    /// Process id as the process sees it.
+    pub pid: u32,
+    /// Clocks at the start.
+    pub start: Anchor,
+    /// Bytes that the directory may hold.
+    pub storage_limit: Option<u64>,
+    /// JSON object for host/sample.json; keys that the parser needs are added if missing.
+    pub sample_host: String,
+    /// Chip generation as the driver numbers it; "5" is the 910B class and what is known to unlock
+    /// every export.
+    pub platform_version: String,
+    /// Driver API version; from 467473 on the parser offers all exports.
+    pub driver_version: u64,
+    /// CANN version such as "9.0.0", empty if unknown.
+    pub cann_version: String,
+    /// Rank of the process in its job, -1 if none.
+    pub rank_id: i64,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            parent: PathBuf::from("."),
+            index: 1,
+            pid: std::process::id(),
+            start: Anchor::default(),
+            storage_limit: None,
+            sample_host: "{}".to_owned(),
+            platform_version: "5".to_owned(),
+            driver_version: 467_734,
+            cann_version: String::new(),
+            rank_id: -1,
+        }
+    }
+}
+
+/// How the ticks in a device's data turn into host time:
+/// `host_ns + (tick - device_ticks) * 1000 / megahertz`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceClock {
+    /// Device ticks per microsecond as a decimal number above 0.
+    pub megahertz: String,
+    /// CLOCK_MONOTONIC_RAW of the host, ns.
+    pub host_ns: u64,
+    /// The device's own monotonic clock at that instant, ns.
+    pub device_ns: u64,
+    /// The device's counter at that instant.
+    pub device_ticks: u64,
+}
+
+impl DeviceClock {
+    /// For device data made on the host: ticks are nanoseconds of the host (spec 3 section 12 item 8).
+    pub fn of_host(anchor: Anchor) -> DeviceClock {
+        DeviceClock {
+            megahertz: "1000".to_owned(),
+            host_ns: anchor.monotonic_raw_ns,
+            device_ns: anchor.monotonic_raw_ns,
+            device_ticks: anchor.monotonic_raw_ns,
+        }
+    }
+}
+
+/// A directory of host or a device, with what its end still needs.
+#[derive(Debug)]
+struct Section {
+    place: Place,
+    dir: Dir,
+    ended: bool,
+}
+
+/// The writer of one PROF_XXX directory. Owned by one thread; dropping it without
+/// [`finish`](ProfDir::finish) leaves a directory like that of a killed process.
+#[derive(Debug)]
+pub struct ProfDir {
+    root: Dir,
+    setup: Setup,
+    facts: HostFacts,
+    sections: Vec<Section>,
+    slices: Slices,
+    ledger_bytes: u64,
+    reserved: bool,
+}
+
+impl ProfDir {
+    /// Makes the directory and its control files. Checks that the parent can be made and written and
+    /// has 20 MB free. On an error everything made is removed again.
+    pub fn create(setup: Setup) -> Result<ProfDir, ProfDirError> {
+        let sample = control::sample(&setup.sample_host, None)?;
+        let parent_path = std::path::absolute(&setup.parent).unwrap_or(setup.parent.clone());
+        let mut undo = Undo::default();
+        let parent = files::make_dirs(&parent_path, &mut undo.parents)
+            .map_err(|source| create_error(&parent_path, source))?;
+        match parent.free_bytes() {
+            Ok(Some(free)) if free < FREE_NEEDED => {
+                return Err(ProfDirError::LittleSpace {
+                    path: parent_path,
+                    free,
+                    needed: FREE_NEEDED,
+                });
+            }
+            // Where the file system does not say, writing will.
+            _ => {}
+        }
+        let root = make_root(&parent, &setup)?;
+        undo.tree = Some(root.path().to_owned());
+        let facts = HostFacts::gather();
+        let start = setup.start;
+        let files = [
+            ("info.json".to_owned(), control::info(&setup, &facts, None)),
+            ("sample.json".to_owned(), sample),
+            ("start_info".to_owned(), control::start_info(start)),
+            (
+                "host_start.log".to_owned(),
+                control::host_start_log(None, start.monotonic_raw_ns),
+            ),
+        ];
+        let host = root
+            .make_dir("host")
+            .map_err(|source| create_error(&root.path().join("host"), source))?;
+        let (data, bytes) = fill(&host, &files)?;
+        let mut slices = Slices::new(root.path().to_owned(), setup.storage_limit);
+        slices.add_place(Place::Host, data);
+        slices.count_control(bytes);
+        let mut dir = ProfDir {
+            root,
+            setup,
+            facts,
+            sections: vec![Section {
+                place: Place::Host,
+                dir: host,
+                ended: false,
+            }],
+            slices,
+            ledger_bytes: 0,
+            reserved: false,
+        };
+        dir.reserve();
+        undo.clear();
+        Ok(dir)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Makes `device_<device>`; does nothing if it is there. `clock` says what the ticks in its data
+    /// are, host nanoseconds by default.
+    ///
+    /// The parser drops aicpu records older than `start`: pass the capture's own start if records
+    /// may be older than this call.
+    pub fn add_device(
+        &mut self,
+        device: u32,
+        sample: &str,
+        start: Anchor,
+        clock: Option<DeviceClock>,
+    ) -> Result<(), ProfDirError> {
+        let place = Place::Device(device);
+        if self.slices.has_place(place) {
+            return Ok(());
+        }
+        let clock = clock.unwrap_or_else(|| DeviceClock::of_host(start));
+        let files = [
+            (
+                format!("info.json.{device}"),
+                control::info(&self.setup, &self.facts, Some((device, &clock))),
+            ),
+            (
+                "sample.json".to_owned(),
+                control::sample(sample, Some(device))?,
+            ),
+            (format!("start_info.{device}"), control::start_info(start)),
+            (
+                format!("host_start.log.{device}"),
+                control::host_start_log(Some(device), clock.host_ns),
+            ),
+            (
+                format!("dev_start.log.{device}"),
+                control::dev_start_log(&clock),
+            ),
+        ];
+        let name = format!("device_{device}");
+        let mut undo = Undo::default();
+        let staging_path = self.root.path().join(STAGING);
+        // Left by an earlier attempt whose clearing up failed as well.
+        let _ = std::fs::remove_dir_all(&staging_path);
+        let staging = self
+            .root
+            .make_dir(STAGING)
+            .map_err(|source| create_error(&staging_path, source))?;
+        undo.tree = Some(staging_path.clone());
+        let dir = staging
+            .make_dir(&name)
+            .map_err(|source| create_error(&staging_path.join(&name), source))?;
+        let (data, bytes) = fill(&dir, &files)?;
+        let path = self.root.path().join(&name);
+        staging
+            .rename(&name, &self.root, &name)
+            .map_err(|source| create_error(&path, source))?;
+        undo.clear();
+        // Left behind it does no harm.
+        let _ = self.root.remove_dir(STAGING);
+        self.slices.add_place(place, data.moved(path.join("data")));
+        self.slices.count_control(bytes);
+        self.sections.push(Section {
+            place,
+            dir: dir.moved(path),
+            ended: false,
+        });
+        Ok(())
+    }
+
+    /// The family `name` (such as `aging.api_event.data`) in a place. The same name gives the same id;
+    /// no file is made before the first [`append`](ProfDir::append). `record_size` in bytes, `None`
+    /// for text and for records of variable length.
+    pub fn family(&mut self, place: Place, name: &str, record_size: Option<usize>) -> FamilyId {
+        self.slices.family(place, name, record_size)
+    }
+
+    /// Appends whole records with one write. `counts` are the records in `bytes` by trace, needed to
+    /// account for what the storage limit deletes later.
+    ///
+    /// On an error the slice holds whole records only; [`ProfDirError::kept`] says how much of
+    /// `bytes` is among them (nothing for families without a record size).
+    pub fn append(
+        &mut self,
+        family: FamilyId,
+        bytes: &[u8],
+        counts: &TraceCounts,
+    ) -> Result<(), ProfDirError> {
+        self.slices.append(family, bytes, counts)
+    }
+
+    /// Number and length in bytes of the slice that the next [`append`](ProfDir::append) to a family
+    /// goes to, unless the storage limit or an error moves it.
+    pub fn position(&self, family: FamilyId) -> (u32, u64) {
+        self.slices.position(family)
+    }
+
+    /// Asks the kernel to begin writing out what has been appended, so that a long capture does not
+    /// pile up dirty pages. May wait for the device: not for a moment when rings are filling up.
+    pub fn start_write_back(&mut self) {
+        self.slices.start_write_back();
+    }
+
+    /// Records deleted so far to keep the storage limit.
+    pub fn aged_out(&self) -> TraceCounts {
+        self.slices.aged_out()
+    }
+
+    /// Bytes of data slices in the directory.
+    pub fn bytes(&self) -> u64 {
+        self.slices.bytes()
+    }
+
+    /// Writes or replaces `msprof_agent.json`; a reader sees the old text or the new one.
+    pub fn write_ledger(&mut self, ledger: &Ledger) -> Result<(), ProfDirError> {
+        let path = self.root.path().join(LEDGER_FILE);
+        let error = |source| ProfDirError::Write {
+            path: path.clone(),
+            source,
+            kept: Kept::default(),
+        };
+        let mut text = serde_json::to_vec(ledger).map_err(|e| error(e.into()))?;
+        text.push(b'\n');
+        let _ = self.root.unlink(LEDGER_TEMP);
+        let root = &self.root;
+        let put = || {
+            root.put(LEDGER_TEMP, &text)
+                .and_then(|()| root.rename(LEDGER_TEMP, root, LEDGER_FILE))
+        };
+        let written = match put() {
+            Err(e) if self.reserved && is_full(&e) => {
+                self.reserved = false;
+                let _ = root.unlink(RESERVE_FILE);
+                put()
+            }
+            other => other,
+        };
+        if let Err(source) = written {
+            let _ = root.unlink(LEDGER_TEMP);
+            return Err(error(source));
+        }
+        let bytes = text.len() as u64;
+        self.slices
+            .count_control(bytes.saturating_sub(self.ledger_bytes));
+        self.ledger_bytes = self.ledger_bytes.max(bytes);
+        Ok(())
+    }
+
+    /// Ends the directory: `.done` of every slice, end_info with the clocks at the stop. Goes on after
+    /// an error and returns the first. What is missing can be tried again by another call.
+    pub fn finish(&mut self, stop: Anchor) -> Result<(), ProfDirError> {
+        let mut result = Ok(());
+        for index in 0..self.sections.len() {
+            if !self.sections[index].ended {
+                result = result.and(self.end_section(index, stop));
+            }
+        }
+        result = result.and(self.slices.finish());
+        self.release_reserve();
+        result
+    }
+
+    fn end_section(&mut self, index: usize, stop: Anchor) -> Result<(), ProfDirError> {
+        let section = &self.sections[index];
+        let name = match section.place {
+            Place::Host => "end_info".to_owned(),
+            Place::Device(device) => format!("end_info.{device}"),
+        };
+        let text = control::end_info(stop);
+        let mut written = put_with_done(&section.dir, &name, &text);
+        if self.reserved && written.as_ref().is_err_and(is_full) {
+            self.release_reserve();
+            written = put_with_done(&self.sections[index].dir, &name, &text);
+        }
+        let section = &mut self.sections[index];
+        match written {
+            Ok(_) => {
+                section.ended = true;
+                Ok(())
+            }
+            Err(source) => Err(ProfDirError::Write {
+                path: section.dir.path().join(&name),
+                source,
+                kept: Kept::default(),
+            }),
+        }
+    }
+
+    /// Takes the blocks that ledger and end_info will need; without them (no such call on this file
+    /// system) those files take their chance.
+    fn reserve(&mut self) {
+        self.reserved = match self.root.create(RESERVE_FILE) {
+            Ok(file) if files::reserve_blocks(&file, RESERVE_BYTES) => true,
+            Ok(_) => {
+                let _ = self.root.unlink(RESERVE_FILE);
+                false
+            }
+            Err(_) => false,
+        };
+    }
+
+    fn release_reserve(&mut self) {
+        if std::mem::take(&mut self.reserved) {
+            let _ = self.root.unlink(RESERVE_FILE);
+        }
+    }
+}
+
+impl AsFd for ProfDir {
+    /// The open PROF_XXX directory, for whoever finishes it after this process.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+}
+
+fn make_root(parent: &Dir, setup: &Setup) -> Result<Dir, ProfDirError> {
+    let mut attempt = 0;
+    loop {
+        let name = names::directory_name(
+            setup.index,
+            setup.start.realtime_ns,
+            setup.pid,
+            names::random_letters(),
+        );
+        attempt += 1;
+        match parent.make_dir(&name) {
+            Ok(root) => return Ok(root),
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists && attempt < NAME_ATTEMPTS => {}
+            Err(source) => return Err(create_error(&parent.path().join(name), source)),
+        }
+    }
+}
+
+/// Writes control files with their `.done` and makes `data`; returns it and the bytes written.
+fn fill(dir: &Dir, files: &[(String, String)]) -> Result<(Dir, u64), ProfDirError> {
+    let mut bytes = 0;
+    for (name, text) in files {
+        bytes += put_with_done(dir, name, text)
+            .map_err(|source| create_error(&dir.path().join(name), source))?;
+    }
+    let data = dir
+        .make_dir("data")
+        .map_err(|source| create_error(&dir.path().join("data"), source))?;
+    Ok((data, bytes))
+}
+
+/// Writes a control file and its `.done`; returns the bytes of both.
+fn put_with_done(dir: &Dir, name: &str, text: &str) -> io::Result<u64> {
+    dir.put(name, text.as_bytes())?;
+    let done = control::done(text.len() as u64);
+    if let Err(error) = dir.put(&format!("{name}.done"), done.as_bytes()) {
+        // So that another attempt finds the name free.
+        let _ = dir.unlink(name);
+        return Err(error);
+    }
+    Ok((text.len() + done.len()) as u64)
+}
+
+fn create_error(path: &Path, source: io::Error) -> ProfDirError {
+    ProfDirError::Create {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Removes what a failed operation made, unless it is cleared.
+#[derive(Default)]
+struct Undo {
+    /// Parents, outermost first; one that holds another process's directory by now stays.
+    parents: Vec<PathBuf>,
+    /// A directory of ours with all that is in it.
+    tree: Option<PathBuf>,
+}
+
+impl Undo {
+    fn clear(&mut self) {
+        self.parents.clear();
+        self.tree = None;
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        if let Some(tree) = &self.tree {
+            let _ = std::fs::remove_dir_all(tree);
+        }
+        for dir in self.parents.iter().rev() {
+            let _ = std::fs::remove_dir(dir);
+        }
+    }
+}
