@@ -3,4 +3,5 @@
 pub mod extension;
 pub mod params;
 pub mod places;
+pub mod probe;
 pub mod wire;

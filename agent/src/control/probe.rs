@@ -1,0 +1,91 @@
+//! Whether a socket file has a process behind it, found out without disturbing that process.
+//!
+//! A stock server takes a connection that is closed without a message for the end of its control
+//! thread, so nobody may connect just to look. Connecting a datagram socket instead is refused by
+//! the kernel in both cases, with different errors, and the server never hears of it.
+
+#![forbid(unsafe_code)]
+
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing.
+    Absent,
+    /// A file that is no socket; never touched.
+    Other,
+    /// A socket that some process has bound.
+    Alive,
+    /// A socket file whose process is gone; safe to remove for its owner.
+    Dead,
+    /// It could not be found out, for instance because the path may not be searched.
+    Unknown,
+}
+
+/// Looks at a path; never blocks, never wakes up the process behind it. Symlinks are not followed.
+pub fn probe(path: &Path) -> Presence {
+    match std::fs::symlink_metadata(path) {
+        Ok(meta) if meta.file_type().is_socket() => {}
+        Ok(_) => return Presence::Other,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Presence::Absent,
+        Err(_) => return Presence::Unknown,
+    }
+    let Ok(probe) = UnixDatagram::unbound() else {
+        return Presence::Unknown;
+    };
+    match probe.connect(path) {
+        // Somebody's datagram socket.
+        Ok(()) => Presence::Alive,
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EPROTOTYPE) => Presence::Alive,
+            Some(libc::ECONNREFUSED) => Presence::Dead,
+            Some(libc::ENOENT) => Presence::Absent,
+            _ => Presence::Unknown,
+        },
+    }
+}
+
+/// Removes a dead socket file of user `uid`; says whether it did.
+pub fn sweep(path: &Path, uid: u32) -> bool {
+    let owned = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == uid);
+    owned && probe(path) == Presence::Dead && std::fs::remove_file(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_live_socket_is_told_from_a_dead_one_without_a_connection() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("s");
+        assert_eq!(probe(&path), Presence::Absent);
+        let listener = UnixListener::bind(&path).expect("bound");
+        listener.set_nonblocking(true).expect("non-blocking");
+        let uid = std::fs::metadata(dir.path()).expect("exists").uid();
+        assert_eq!(probe(&path), Presence::Alive);
+        assert!(!sweep(&path, uid));
+        let waiting = listener.accept().expect_err("nobody connected");
+        assert_eq!(waiting.kind(), ErrorKind::WouldBlock);
+        drop(listener);
+        assert_eq!(probe(&path), Presence::Dead);
+        assert!(!sweep(&path, uid + 1), "of another user");
+        assert!(sweep(&path, uid));
+        assert_eq!(probe(&path), Presence::Absent);
+    }
+
+    #[test]
+    fn other_files_are_never_taken_for_sockets() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("f");
+        std::fs::write(&path, "x").expect("written");
+        assert_eq!(probe(&path), Presence::Other);
+        let uid = std::fs::metadata(&path).expect("exists").uid();
+        assert!(!sweep(&path, uid) && path.exists());
+    }
+}
