@@ -4,9 +4,23 @@
 //! over it. The controller uses its protocol (`control`), option (`options`) and PROF_XXX
 //! (`profdir`) modules.
 
+pub mod agent;
+pub mod arena;
 pub mod capture;
+pub mod clock;
+pub mod components;
 pub mod control;
+pub mod dictionary;
+pub mod gate;
+pub mod lanes;
+mod log;
 pub mod options;
 pub mod process;
 pub mod profdir;
 pub mod records;
+pub mod report;
+pub mod ring;
+pub mod variable;
+
+/// Version of the agent; the controller of the same release has the same.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,3 +1,529 @@
-//! One capture: from start over the drain thread to the stop and its ledger.
+//! One capture at a time: from start over the drain thread to the stop and its ledger.
+//!
+//! ```text
+//! Idle -> Starting -> Running -> Stopping -> Idle
+//!                                   \-> Writing (the disk is slow; goes on behind an answered stop)
+//! ```
+//!
+//! No lock is held while components are commanded or files are written.
 
 pub mod ledger;
+
+mod account;
+mod drain;
+mod router;
+
+use crate::clock;
+use crate::components::{Components, Session};
+use crate::control::params::{Fill, Params, SampleFill};
+use crate::dictionary::Dictionary;
+use crate::gate::{self, Word};
+use crate::lanes::Lanes;
+use crate::process;
+use crate::profdir::{ProfDir, ProfDirError, Setup};
+use crate::records::Trace;
+use crate::variable::OwnedQueue;
+use crossbeam_channel::Receiver;
+use drain::{Drain, DrainHandle};
+use ledger::Ledger;
+use parking_lot::{Condvar, Mutex};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What all components together may take at a start or stop.
+const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
+/// A stop is answered within this, whatever the disk does: the stock client gives up after 60 s.
+pub const STOP_LIMIT: Duration = Duration::from_secs(50);
+/// How often a stop that takes long says how far it is.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a call waits for another one that is just starting or stopping a capture.
+const TURN_LIMIT: Duration = Duration::from_secs(60);
+
+/// Who started a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A client on the control socket: its capture ends when it goes.
+    Client,
+    /// The program itself, through our own API.
+    Program,
+}
+
+/// Why a capture does not start. Nothing is changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// One runs.
+    #[error("a capture is running already")]
+    AlreadyStarted,
+    /// MSPROF_AGENT_NEED_DEVICE=1 and no device.
+    #[error("no device is open yet (MSPROF_AGENT_NEED_DEVICE=1 asks for one)")]
+    NoDevice,
+    /// A slow disk still takes the last capture.
+    #[error("the last capture is still being written to {}; try again when it is complete", .0.display())]
+    StillWriting(PathBuf),
+    /// The PROF directory cannot be made.
+    #[error(transparent)]
+    Directory(#[from] ProfDirError),
+    /// No memory for the rings.
+    #[error("no memory for the buffers ({0}); lower MSPROF_AGENT_BUFFER_MB")]
+    Memory(io::Error),
+    /// No thread.
+    #[error("no thread can be started ({0}); raise the limit of processes (ulimit -u, pids.max)")]
+    Thread(io::Error),
+    /// The agent has turned itself off.
+    #[error("the agent has turned itself off: {0}")]
+    Disabled(String),
+    /// Another start or stop did not end.
+    #[error("another start or stop is under way and does not end")]
+    Turn,
+}
+
+/// A capture that has begun.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The PROF_XXX directory.
+    pub path: PathBuf,
+    /// CLOCK_MONOTONIC_RAW ns at which records began to be taken.
+    pub started_ns: u64,
+    /// Things to say although it succeeded.
+    pub notes: Vec<String>,
+}
+
+/// Why a capture does not stop.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// None runs.
+    #[error("no capture is running")]
+    NotStarted,
+    /// Records are no longer taken, but the rest is not written yet.
+    #[error(
+        "the capture has ended, but {} MB are still to be written to {}; \
+         they are written in the background and the directory is complete when end_info is there",
+        .remaining >> 20, .path.display()
+    )]
+    StillWriting {
+        /// The PROF_XXX directory.
+        path: PathBuf,
+        /// Bytes to go.
+        remaining: u64,
+    },
+    /// Another start or stop did not end.
+    #[error("another start or stop is under way and does not end")]
+    Turn,
+}
+
+/// A capture that has ended.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    /// The PROF_XXX directory.
+    pub path: PathBuf,
+    /// Its account.
+    pub ledger: Ledger,
+    /// Why it ended early or could not be written whole.
+    pub error: Option<String>,
+}
+
+/// How a stop treats the components and the clock on the wall.
+#[derive(Clone, Copy, Debug)]
+pub struct StopMode {
+    /// Whether handlers are told; not during exit, when their libraries may be half torn down.
+    pub tell_components: bool,
+    /// What the stop may take.
+    pub limit: Duration,
+}
+
+impl StopMode {
+    /// A stop on command.
+    pub const NORMAL: StopMode = StopMode {
+        tell_components: true,
+        limit: STOP_LIMIT,
+    };
+}
+
+/// What a capture is told at its start.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Options of the session.
+    pub params: Params,
+    /// Who asks.
+    pub origin: Origin,
+    /// Where PROF_XXX goes when the params do not say.
+    pub default_dir: PathBuf,
+    /// Whether an open device is required.
+    pub need_device: bool,
+}
+
+#[derive(Debug)]
+struct Running {
+    number: u64,
+    path: PathBuf,
+    origin: Origin,
+    drain: DrainHandle,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Idle,
+    Starting,
+    Running(Box<Running>),
+    Stopping,
+    Writing {
+        path: PathBuf,
+        outcome: Receiver<Stopped>,
+    },
+}
+
+/// What a capture works with; shared by the threads that do so.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Rings of all threads.
+    pub lanes: Arc<Lanes>,
+    /// Names.
+    pub dictionary: Arc<Dictionary>,
+    /// Handlers and devices.
+    pub components: Arc<Components>,
+    /// Rare, long reports.
+    pub owned: Arc<OwnedQueue>,
+    /// Reports that the parser could not read, of the running capture.
+    pub unreadable: Arc<AtomicU64>,
+}
+
+/// The captures of a process, one at a time.
+#[derive(Debug)]
+pub struct Captures {
+    parts: Parts,
+    /// High half of capture numbers: no number is used twice among a process and its forks.
+    generation: u32,
+    state: Mutex<State>,
+    changed: Condvar,
+    count: AtomicU64,
+    last: Mutex<Option<Stopped>>,
+}
+
+/// What is going on.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// Whether a capture runs.
+    pub capturing: bool,
+    /// Whether the last capture is still being written.
+    pub writing: bool,
+    /// Its directory, or that of the last one.
+    pub path: Option<PathBuf>,
+    /// Its account so far, or that of the last one.
+    pub ledger: Option<Ledger>,
+    /// Captures begun so far.
+    pub captures: u64,
+}
+
+impl Captures {
+    /// No capture yet.
+    pub fn new(parts: Parts, generation: u32) -> Captures {
+        Captures {
+            parts,
+            generation,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            count: AtomicU64::new(0),
+            last: Mutex::default(),
+        }
+    }
+
+    /// Starts a capture.
+    pub fn start(&self, request: &Request) -> Result<Started, StartError> {
+        let devices = self.parts.components.devices();
+        if request.need_device && devices.is_empty() {
+            return Err(StartError::NoDevice);
+        }
+        self.enter_starting()?;
+        let begun = self.begin(request, &devices);
+        let (next, result) = match begun {
+            Ok((running, started)) => (State::Running(Box::new(running)), Ok(started)),
+            Err(error) => (State::Idle, Err(error)),
+        };
+        self.enter(next);
+        result
+    }
+
+    fn enter(&self, next: State) {
+        *self.state.lock() = next;
+        self.changed.notify_all();
+    }
+
+    fn enter_starting(&self) -> Result<(), StartError> {
+        let deadline = Instant::now() + TURN_LIMIT;
+        let mut state = self.state.lock();
+        loop {
+            match &*state {
+                State::Idle => break,
+                State::Running(_) => return Err(StartError::AlreadyStarted),
+                State::Writing { path, outcome } => match outcome.try_recv() {
+                    Ok(stopped) => {
+                        *self.last.lock() = Some(stopped);
+                        break;
+                    }
+                    Err(crossbeam_channel::TryRecvError::Disconnected) => break,
+                    Err(_) => return Err(StartError::StillWriting(path.clone())),
+                },
+                State::Starting | State::Stopping => {
+                    if self.changed.wait_until(&mut state, deadline).timed_out() {
+                        return Err(StartError::Turn);
+                    }
+                }
+            }
+        }
+        *state = State::Starting;
+        Ok(())
+    }
+
+    fn begin(&self, request: &Request, devices: &[u32]) -> Result<(Running, Started), StartError> {
+        let parts = &self.parts;
+        parts.lanes.prepare().map_err(StartError::Memory)?;
+        let index = self.count.load(Ordering::Relaxed) + 1;
+        let number = u64::from(self.generation) << 32 | index;
+        let start = clock::anchor();
+        let dir = ProfDir::create(self.setup(request, index, start))?;
+        let path = dir.path().to_owned();
+        let selection = request.params.selection();
+        parts.unreadable.store(0, Ordering::Relaxed);
+        let mut ledger = Ledger {
+            agent_version: crate::VERSION.into(),
+            pid: process::current_pid(),
+            capture: index,
+            start,
+            ..Ledger::default()
+        };
+        let mut notes = Vec::new();
+        if devices.is_empty() {
+            notes.push("no device open yet: components are told to report when one is".to_owned());
+        }
+        if selection.contains(Trace::Aicpu) {
+            notes.push(
+                "aicpu: this version does not read device channels; aicpu records that the host \
+                 reports are taken"
+                    .to_owned(),
+            );
+        }
+        ledger.notes.clone_from(&notes);
+        let params = request.params.clone();
+        let drain = Drain::new(number, dir, ledger, params, parts.clone());
+        let drain = drain.spawn(devices).map_err(StartError::Thread)?;
+        self.count.store(index, Ordering::Relaxed);
+        gate::set(Word::capturing(number, selection.bits()));
+        let started_ns = clock::now();
+        notes.extend(self.start_components(request, number, &path, devices));
+        let running = Running {
+            number,
+            path: path.clone(),
+            origin: request.origin,
+            drain,
+        };
+        let started = Started {
+            path,
+            started_ns,
+            notes,
+        };
+        Ok((running, started))
+    }
+
+    fn setup(&self, request: &Request, index: u64, start: ledger::Anchor) -> Setup {
+        let params = &request.params;
+        let parent = match params.result_dir() {
+            Some(dir) => PathBuf::from(dir),
+            None => request.default_dir.clone(),
+        };
+        let pid = process::current_pid();
+        let sample_host = params.sample_json(&SampleFill {
+            devices: "64",
+            host: true,
+            result_dir: &parent.to_string_lossy(),
+            pid,
+        });
+        Setup {
+            storage_limit: params.storage_limit_mb().map(|mb| u64::from(mb) << 20),
+            parent,
+            index,
+            pid,
+            start,
+            sample_host,
+            ..Setup::default()
+        }
+    }
+
+    fn start_components(
+        &self,
+        request: &Request,
+        number: u64,
+        path: &Path,
+        devices: &[u32],
+    ) -> Option<String> {
+        let list: Vec<String> = devices.iter().map(u32::to_string).collect();
+        let list = list.join(",");
+        let text = request.params.component_json(&Fill {
+            result_dir: &path.to_string_lossy(),
+            devices: &list,
+            host_sys_pid: process::current_pid(),
+            job_id: &list,
+        });
+        let session = Session {
+            number,
+            switches: request.params.switches(),
+            params: text,
+        };
+        let late = self
+            .parts
+            .components
+            .start(session)
+            .run_within(COMPONENT_LIMIT);
+        late_note(&late.modules, "start")
+    }
+
+    /// Stops the running capture and waits until it is written. `progress` is called now and then with
+    /// the bytes that are still to be written.
+    pub fn stop(
+        &self,
+        mode: StopMode,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Stopped, StopError> {
+        let deadline = Instant::now() + mode.limit;
+        let running = self.enter_stopping(deadline)?;
+        let note = if mode.tell_components {
+            let limit = COMPONENT_LIMIT.min(mode.limit);
+            let late = self.parts.components.stop().run_within(limit);
+            late_note(&late.modules, "stop")
+        } else {
+            self.parts.components.abandon();
+            None
+        };
+        gate::close(running.number);
+        let Running { path, drain, .. } = *running;
+        drain.finish(clock::anchor(), note);
+        let outcome = loop {
+            let until = deadline.min(Instant::now() + PROGRESS_INTERVAL);
+            match drain.outcome.recv_deadline(until) {
+                Ok(stopped) => break Some(stopped),
+                Err(_) if drain.is_gone() => break None,
+                Err(_) if Instant::now() >= deadline => break None,
+                Err(_) => progress(drain.remaining()),
+            }
+        };
+        match outcome {
+            Some(stopped) => {
+                *self.last.lock() = Some(stopped.clone());
+                self.parts.lanes.discard();
+                self.enter(State::Idle);
+                Ok(stopped)
+            }
+            None => {
+                let remaining = drain.remaining();
+                self.enter(State::Writing {
+                    path: path.clone(),
+                    outcome: drain.outcome,
+                });
+                Err(StopError::StillWriting { path, remaining })
+            }
+        }
+    }
+
+    fn enter_stopping(&self, deadline: Instant) -> Result<Box<Running>, StopError> {
+        let mut state = self.state.lock();
+        loop {
+            match &*state {
+                State::Idle | State::Writing { .. } => return Err(StopError::NotStarted),
+                State::Running(_) => break,
+                State::Starting | State::Stopping => {
+                    if self.changed.wait_until(&mut state, deadline).timed_out() {
+                        return Err(StopError::Turn);
+                    }
+                }
+            }
+        }
+        match std::mem::replace(&mut *state, State::Stopping) {
+            State::Running(running) => Ok(running),
+            other => {
+                *state = other;
+                Err(StopError::NotStarted)
+            }
+        }
+    }
+
+    /// Who started the running capture, if one runs.
+    pub fn origin(&self) -> Option<Origin> {
+        match &*self.state.lock() {
+            State::Running(running) => Some(running.origin),
+            _ => None,
+        }
+    }
+
+    /// Directory of the running capture.
+    pub fn path(&self) -> Option<PathBuf> {
+        match &*self.state.lock() {
+            State::Running(running) => Some(running.path.clone()),
+            _ => None,
+        }
+    }
+
+    /// A device was opened while a capture may run: it gets a directory.
+    pub fn device_opened(&self, device: u32) {
+        if let State::Running(running) = &*self.state.lock() {
+            running.drain.add_device(device);
+        }
+    }
+
+    /// What is going on; never waits for the disk.
+    pub fn status(&self) -> Status {
+        let mut status = Status {
+            captures: self.count.load(Ordering::Relaxed),
+            ..Status::default()
+        };
+        match &*self.state.lock() {
+            State::Running(running) => {
+                status.capturing = true;
+                status.path = Some(running.path.clone());
+                status.ledger = Some(running.drain.snapshot());
+            }
+            State::Writing { path, .. } => {
+                status.writing = true;
+                status.path = Some(path.clone());
+            }
+            State::Stopping => status.writing = true,
+            _ => {}
+        }
+        if status.path.is_none()
+            && let Some(last) = &*self.last.lock()
+        {
+            status.path = Some(last.path.clone());
+            status.ledger = Some(last.ledger.clone());
+        }
+        status
+    }
+}
+
+/// A sentence about modules that did not answer in time.
+fn late_note(modules: &[String], command: &str) -> Option<String> {
+    if modules.is_empty() {
+        return None;
+    }
+    let note = format!(
+        "{} did not return from {command} within {} s and is left out until it does",
+        modules.join(", "),
+        COMPONENT_LIMIT.as_secs()
+    );
+    tracing::warn!("{note}");
+    Some(note)
+}
+
+/// Where PROF_XXX goes when nobody says: `$ASCEND_WORK_PATH/profiling_data`, else the directory of the
+/// program (spec 1 section 1.4).
+pub fn default_dir(work_path: Option<&Path>) -> PathBuf {
+    if let Some(work_path) = work_path {
+        return work_path.join("profiling_data");
+    }
+    let program = std::fs::read_link("/proc/self/exe").ok();
+    program
+        .as_deref()
+        .and_then(Path::parent)
+        .map_or_else(|| PathBuf::from("."), Path::to_owned)
+}

@@ -50,9 +50,26 @@ pub fn probe(path: &Path) -> Presence {
 }
 
 /// Removes a dead socket file of user `uid`; says whether it did.
+///
+/// The file is taken aside and looked at again first: between question and removal somebody else may
+/// have put a living socket there, which then goes back to its place.
 pub fn sweep(path: &Path, uid: u32) -> bool {
     let owned = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == uid);
-    owned && probe(path) == Presence::Dead && std::fs::remove_file(path).is_ok()
+    if !owned || probe(path) != Presence::Dead {
+        return false;
+    }
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!(".dead{}", std::process::id()));
+    if std::fs::rename(path, &aside).is_err() {
+        return false;
+    }
+    let dead = probe(Path::new(&aside)) == Presence::Dead;
+    if !dead {
+        // Fails when yet another one is there already; then the link's owner has lost the race.
+        let _ = std::fs::hard_link(&aside, path);
+    }
+    let _ = std::fs::remove_file(&aside);
+    dead
 }
 
 #[cfg(test)]

@@ -1,3 +1,119 @@
-//! The process that the agent lives in.
+//! The process that we are guests in: its environment, threads, forks and identity.
 
+pub mod environment;
+pub mod fd;
+pub mod fork;
 pub mod user;
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+/// Stack of our threads. Given explicitly so that std does not read RUST_MIN_STACK: the environment is
+/// read only once, at load.
+const STACK_BYTES: usize = 1 << 20;
+
+/// Kernel thread id of the caller.
+pub fn current_tid() -> u32 {
+    // SAFETY: gettid has no preconditions and cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Process id as the process sees it.
+pub fn current_pid() -> u32 {
+    std::process::id()
+}
+
+/// Effective user id.
+pub fn effective_uid() -> u32 {
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Starts a thread of ours: named, all signals blocked, a panic in it turns the agent off.
+pub fn spawn(
+    name: &'static str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    // Blocked before the thread exists, so that it inherits the mask and never runs a handler of the
+    // program's.
+    let _blocked = SignalsBlocked::new();
+    Builder::new()
+        .name(name.into())
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            let body = std::panic::AssertUnwindSafe(body);
+            if let Err(panic) = std::panic::catch_unwind(body) {
+                crate::agent::disable(&format!("thread {name}: {}", panic_text(&*panic)));
+            }
+        })
+}
+
+/// What a panic said.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("panic without a text")
+}
+
+/// Blocks every signal on the calling thread until dropped.
+struct SignalsBlocked {
+    before: libc::sigset_t,
+}
+
+impl SignalsBlocked {
+    fn new() -> SignalsBlocked {
+        // SAFETY: both sets are plain data that the calls fill in; the mask is the calling thread's
+        // own and is restored on drop.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            let mut before = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            SignalsBlocked { before }
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: `before` was filled by pthread_sigmask on this thread.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Prepares the conversion to local time while the process is still single-threaded: the C library
+/// reads TZ from the environment the first time only, and must not do so beside a setenv.
+pub fn read_time_zone() {
+    let now: libc::time_t = 0;
+    // SAFETY: both pointers are to locals of the right type.
+    unsafe {
+        let mut parts = std::mem::zeroed();
+        libc::localtime_r(&now, &mut parts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_threads_block_every_signal_and_leave_the_callers_mask_alone() {
+        fn blocked(signal: i32) -> bool {
+            // SAFETY: reads the calling thread's mask into a local.
+            unsafe {
+                let mut mask = std::mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask);
+                libc::sigismember(&mask, signal) == 1
+            }
+        }
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        let thread = spawn("msprof-test", move || {
+            let _ = sender.send(blocked(libc::SIGINT) && blocked(libc::SIGTERM));
+        });
+        assert_eq!(receiver.recv(), Ok(true));
+        thread.expect("thread").join().expect("ended");
+        assert!(!blocked(libc::SIGINT));
+    }
+}

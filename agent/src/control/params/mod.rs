@@ -167,6 +167,11 @@ impl Params {
         Some(self.text("result_dir")).filter(|dir| !dir.is_empty())
     }
 
+    /// Sets where PROF_XXX is to be made; empty leaves it to the agent.
+    pub fn set_result_dir(&mut self, dir: &str) {
+        self.map.insert("result_dir".to_owned(), dir.into());
+    }
+
     /// Bound on the size of one PROF_XXX, MB; `None` when there is none.
     pub fn storage_limit_mb(&self) -> Option<u32> {
         rule::storage_limit_mb(self.text("storageLimit"))

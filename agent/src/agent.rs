@@ -1,0 +1,357 @@
+//! The agent of this process: the one global object, made at load and made anew in a forked child
+//! that calls the ABI.
+
+use crate::capture::{
+    self, Captures, Origin, Parts, Request, StartError, Started, StopMode, Stopped,
+};
+use crate::components::{Components, Handler};
+use crate::control::params::Params;
+use crate::control::server::Control;
+use crate::dictionary::Dictionary;
+use crate::gate::{self, Word};
+use crate::lanes::Lanes;
+use crate::options::{OptionError, Options, split_words};
+use crate::process::environment::{Bind, Environment};
+use crate::process::{self, fork};
+use crate::variable::OwnedQueue;
+use crate::{clock, log};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// Everything the process knows about its profiling.
+#[derive(Debug)]
+pub struct Agent {
+    /// What the environment said at load.
+    pub environment: Environment,
+    /// Rings of all threads.
+    pub lanes: Arc<Lanes>,
+    /// Names.
+    pub dictionary: Arc<Dictionary>,
+    /// Handlers and devices.
+    pub components: Arc<Components>,
+    /// Rare, long reports.
+    pub owned: Arc<OwnedQueue>,
+    /// Start, stop, status.
+    pub captures: Arc<Captures>,
+    control: Control,
+    unreadable: Arc<AtomicU64>,
+    /// Whether the socket comes up at the next use.
+    bind_at_use: AtomicBool,
+    /// Directories that MsprofGetPath gave out.
+    paths: Dictionary,
+    model_devices: Mutex<HashMap<u32, u32>>,
+    disabled: Mutex<Option<String>>,
+    last_error: Mutex<String>,
+}
+
+/// Why the program's own start is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramStartError {
+    /// An option or its value is wrong.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// The capture does not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl ProgramStartError {
+    /// Whether the options are at fault.
+    pub fn is_bad_option(&self) -> bool {
+        matches!(self, ProgramStartError::Option(_))
+    }
+}
+
+static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(std::ptr::null_mut());
+/// Counts agents along a line of forks; high half of capture numbers.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// Process id of whoever makes the agent right now; 0 for nobody. Not a mutex: a fork may leave it
+/// held by a thread that does not exist in the child.
+static MAKER: AtomicI32 = AtomicI32::new(0);
+
+impl Agent {
+    fn new(environment: Environment, before: Option<&Agent>) -> Agent {
+        let generation = GENERATION.fetch_add(1, Ordering::Relaxed) + 1;
+        let lanes = Arc::new(Lanes::new(environment.buffer_bytes, generation));
+        let dictionary = Arc::new(
+            before
+                .map(|b| b.dictionary.copy_in_child())
+                .unwrap_or_default(),
+        );
+        let components = Arc::new(
+            before
+                .map(|b| b.components.copy_in_child())
+                .unwrap_or_default(),
+        );
+        let owned = Arc::new(OwnedQueue::default());
+        let unreadable = Arc::new(AtomicU64::new(0));
+        let parts = Parts {
+            lanes: lanes.clone(),
+            dictionary: dictionary.clone(),
+            components: components.clone(),
+            owned: owned.clone(),
+            unreadable: unreadable.clone(),
+        };
+        let captures = Arc::new(Captures::new(parts, generation));
+        let control = Control::new(&environment, captures.clone(), components.clone());
+        Agent {
+            environment,
+            lanes,
+            dictionary,
+            components,
+            owned,
+            captures,
+            control,
+            unreadable,
+            bind_at_use: AtomicBool::new(false),
+            paths: Dictionary::default(),
+            model_devices: Mutex::default(),
+            disabled: Mutex::default(),
+            last_error: Mutex::default(),
+        }
+    }
+
+    /// The agent of this process, if it has one. For reports: the gate said that something is captured.
+    #[inline]
+    pub fn current() -> Option<&'static Agent> {
+        let agent = CURRENT.load(Ordering::Acquire);
+        // SAFETY: null, or leaked by `make` and never freed.
+        unsafe { agent.as_ref() }
+    }
+
+    /// Counts a report that the parser could not read.
+    pub fn count_unreadable(&self) {
+        self.unreadable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Makes sure that the control socket is up, where the environment wants one.
+    pub fn ensure_control(&self) {
+        if self.environment.bind() != Bind::Off && self.disabled().is_none() {
+            self.control.ensure();
+        }
+    }
+
+    /// The application finalizes: a running capture and the control socket end.
+    pub fn finalize(&self) {
+        let _ = self.captures.stop(StopMode::NORMAL, &mut |_| {});
+        self.components.finalize().run_within(capture::STOP_LIMIT);
+        self.control.shut_down();
+    }
+
+    /// A component registers.
+    pub fn register(&self, module: u32, handler: Handler) {
+        self.components.register(module, handler).run_here();
+    }
+
+    /// A device was opened or closed; false for an id that cannot be.
+    pub fn set_device(&self, device: u32, open: bool) -> bool {
+        match self.components.set_device(device, open) {
+            Ok((changed, delivery)) => {
+                if changed && open {
+                    self.captures.device_opened(device);
+                }
+                delivery.run_here();
+                true
+            }
+            Err(error) => {
+                self.set_error(error.to_string());
+                false
+            }
+        }
+    }
+
+    /// Starts a capture from inside the program; `options` are words of the msprof command line.
+    pub fn start(
+        &self,
+        options: &str,
+        output: Option<PathBuf>,
+    ) -> Result<Started, ProgramStartError> {
+        let options = split_words(options).and_then(Options::parse_words)?;
+        let mut params = Params::from_options(&options, process::current_pid());
+        let mut default_dir = capture::default_dir(self.environment.work_path.as_deref());
+        if let Some(output) = output {
+            params.set_result_dir("");
+            default_dir = output;
+        }
+        if let Some(reason) = self.disabled() {
+            return Err(StartError::Disabled(reason).into());
+        }
+        let started = self.captures.start(&Request {
+            params,
+            origin: Origin::Program,
+            default_dir,
+            need_device: false,
+        })?;
+        Ok(started)
+    }
+
+    /// Stops the running capture from inside the program.
+    pub fn stop(&self) -> Result<Stopped, String> {
+        self.captures
+            .stop(StopMode::NORMAL, &mut |_| {})
+            .map_err(|error| error.to_string())
+    }
+
+    /// Directory of the running capture as a C string that is never freed; empty when none runs.
+    pub fn capture_path(&self) -> &'static CStr {
+        let Some(path) = self.captures.path() else {
+            return c"";
+        };
+        // The dictionary keeps each string once, so asking often costs no memory.
+        let id = self.paths.id_of(path.as_os_str().as_bytes());
+        self.paths.text_of(id).unwrap_or(c"")
+    }
+
+    /// Notes or forgets the device that a GE model index runs on.
+    pub fn set_model_device(&self, model: u32, device: Option<u32>) {
+        let mut devices = self.model_devices.lock();
+        match device {
+            Some(device) => devices.insert(model, device),
+            None => devices.remove(&model),
+        };
+    }
+
+    /// Why the agent has turned itself off, if it has.
+    pub fn disabled(&self) -> Option<String> {
+        self.disabled.lock().clone()
+    }
+
+    /// Remembers the text of the last failure for `msprof_agent_last_error`.
+    pub fn set_error(&self, text: String) {
+        *self.last_error.lock() = text;
+    }
+
+    /// Text of the last failure; empty when there was none.
+    pub fn last_error(&self) -> String {
+        self.last_error.lock().clone()
+    }
+}
+
+/// Called by the constructor, before the program runs where that is possible.
+pub fn load() {
+    let agent = current();
+    match agent.environment.bind() {
+        Bind::Load => {
+            agent.control.ensure();
+            gate::set(Word::OFF);
+        }
+        Bind::Use => {
+            agent.bind_at_use.store(true, Ordering::Release);
+            // The gate stays at "ask": the first report comes by `used`.
+        }
+        Bind::Off => gate::set(Word::OFF),
+    }
+}
+
+/// The agent of this process, made if need be: at load, or by the first call in a forked child, or by a
+/// call that comes before the constructor has run.
+pub fn current() -> &'static Agent {
+    if gate::owned()
+        && let Some(agent) = Agent::current()
+    {
+        return agent;
+    }
+    make()
+}
+
+/// A call of the ABI: brings the socket up where that was left to the first use.
+pub fn used() -> &'static Agent {
+    let agent = current();
+    if agent.bind_at_use.swap(false, Ordering::AcqRel) {
+        agent.ensure_control();
+    }
+    if gate::load() == Word::ASK {
+        gate::set(Word::OFF);
+    }
+    agent
+}
+
+#[cold]
+fn make() -> &'static Agent {
+    let pid = process::current_pid() as i32;
+    loop {
+        let holder = MAKER.load(Ordering::Acquire);
+        // A holder of another pid is the parent as of the fork: there is no such thread here.
+        let free = holder == 0 || holder != pid;
+        if free
+            && MAKER
+                .compare_exchange(holder, pid, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    let agent = make_alone();
+    MAKER.store(0, Ordering::Release);
+    agent
+}
+
+fn make_alone() -> &'static Agent {
+    let before = Agent::current();
+    if let Some(agent) = before
+        && gate::owned()
+    {
+        return agent;
+    }
+    let in_child = before.is_some();
+    let environment = match before {
+        Some(parent) => parent.environment.clone(),
+        None => {
+            let environment = Environment::read();
+            std::panic::set_hook(Box::new(|_| {}));
+            log::init(&environment);
+            if environment.dynamic {
+                process::read_time_zone();
+            }
+            environment
+        }
+    };
+    fork::watch();
+    let agent: &'static Agent = Box::leak(Box::new(Agent::new(environment, before)));
+    CURRENT.store(std::ptr::from_ref(agent).cast_mut(), Ordering::Release);
+    if in_child {
+        // A child gets here by using the ABI.
+        agent.bind_at_use.store(true, Ordering::Release);
+    }
+    gate::own();
+    agent
+}
+
+/// Turns the agent off for good: the program goes on, nothing is captured any more.
+pub fn disable(reason: &str) {
+    gate::set(Word::OFF);
+    if let Some(agent) = Agent::current() {
+        let mut disabled = agent.disabled.lock();
+        if disabled.is_none() {
+            tracing::error!("the agent turns itself off: {reason}");
+            *disabled = Some(reason.to_owned());
+        }
+    }
+}
+
+/// Normal exit of the process: ends a running capture within the bound and removes the socket. Does
+/// nothing in a forked child that never used the ABI.
+pub fn exit() {
+    if !gate::owned() {
+        return;
+    }
+    if let Some(agent) = Agent::current() {
+        let mode = StopMode {
+            tell_components: false,
+            limit: agent.environment.exit_timeout,
+        };
+        let _ = agent.captures.stop(mode, &mut |_| {});
+        agent.control.remove_socket();
+    }
+}
+
+/// Ticks of the clock of all records.
+pub fn ticks() -> u64 {
+    clock::now()
+}

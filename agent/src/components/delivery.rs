@@ -1,0 +1,172 @@
+//! Running queued commands: on the calling thread, or on a helper thread within a deadline.
+
+use super::{Command, Handler, module_name};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A handler that takes longer than this no longer holds up the others.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The commands that a handler has yet to run.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Box<Command>>,
+    running: bool,
+}
+
+impl Outbox {
+    /// Adds a command behind those that wait.
+    pub fn push(&self, command: Box<Command>) {
+        self.queue.lock().waiting.push_back(command);
+    }
+
+    /// Whether everything was run.
+    fn is_idle(&self) -> bool {
+        let queue = self.queue.lock();
+        !queue.running && queue.waiting.is_empty()
+    }
+}
+
+/// A handler with something in its outbox.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Module id.
+    pub module: u32,
+    /// The callback.
+    pub handler: Handler,
+    /// What it has to run.
+    pub outbox: Arc<Outbox>,
+}
+
+impl Call {
+    /// Runs what waits in the outbox, unless another thread (or a frame further up this thread's stack)
+    /// is at it: that one then runs ours too.
+    fn run(&self) {
+        loop {
+            let mut command = {
+                let mut queue = self.outbox.queue.lock();
+                if queue.running {
+                    return;
+                }
+                let Some(command) = queue.waiting.pop_front() else {
+                    return;
+                };
+                queue.running = true;
+                command
+            };
+            let command: *mut Command = &mut *command;
+            // SAFETY: a registered handler takes a pointer to a command of this size and may change
+            // it (contract of MsprofRegisterCallback); the box lives until the call returns. No lock
+            // is held.
+            unsafe { (self.handler)(1, command.cast(), size_of::<Command>() as u32) };
+            self.outbox.queue.lock().running = false;
+        }
+    }
+}
+
+/// Modules whose handlers did not finish in time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Module names.
+    pub modules: Vec<String>,
+}
+
+/// Commands that were decided and are to be run now.
+#[derive(Debug, Default)]
+#[must_use = "the commands are queued but not run"]
+pub struct Delivery {
+    calls: Vec<Call>,
+}
+
+impl Delivery {
+    pub(super) fn new(calls: Vec<Call>) -> Delivery {
+        Delivery { calls }
+    }
+
+    /// Whether nothing is to be run.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Runs the commands on the calling thread: for application threads that called in.
+    pub fn run_here(self) {
+        for call in &self.calls {
+            call.run();
+        }
+    }
+
+    /// Runs the commands on helper threads and waits for at most `limit`. A handler that takes longer
+    /// than a second is left to its helper, and another helper goes on with the rest.
+    pub fn run_within(self, limit: Duration) -> Undelivered {
+        if self.calls.is_empty() {
+            return Undelivered::default();
+        }
+        let deadline = Instant::now() + limit;
+        let calls = Arc::new(self.calls);
+        let mut next = 0;
+        while next < calls.len() {
+            let Some(progress) = spawn_helper(&calls, next) else {
+                break;
+            };
+            next = follow(&progress, next, calls.len(), deadline);
+        }
+        Undelivered {
+            modules: unfinished(&calls, deadline),
+        }
+    }
+}
+
+/// Waits while the helper makes progress; returns the number of the call to go on with.
+fn follow(progress: &Receiver<()>, mut next: usize, count: usize, deadline: Instant) -> usize {
+    while next < count {
+        let until = deadline.min(Instant::now() + PATIENCE);
+        match progress.recv_deadline(until) {
+            Ok(()) => next += 1,
+            // The helper hangs in call `next`, or is gone: the rest is for another one.
+            Err(_) => return next + 1,
+        }
+    }
+    next
+}
+
+/// Starts a thread that runs the calls from number `from` on and says so after each.
+fn spawn_helper(calls: &Arc<Vec<Call>>, from: usize) -> Option<Receiver<()>> {
+    let (done, progress): (Sender<()>, Receiver<()>) = bounded(calls.len());
+    let calls = calls.clone();
+    let spawned = crate::process::spawn("msprof-cmd", move || {
+        for call in &calls[from..] {
+            call.run();
+            // Nobody listens any more once another helper has taken over: leave the rest to it.
+            if done.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    match spawned {
+        Ok(_) => Some(progress),
+        Err(error) => {
+            tracing::error!("no thread for the components' commands: {error}");
+            None
+        }
+    }
+}
+
+/// Modules with commands still queued or running, given until the deadline to finish.
+fn unfinished(calls: &[Call], deadline: Instant) -> Vec<String> {
+    let mut late: Vec<&Call> = calls.iter().filter(|c| !c.outbox.is_idle()).collect();
+    while !late.is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+        late.retain(|call| !call.outbox.is_idle());
+    }
+    let mut modules: Vec<String> = late.iter().map(|call| module_name(call.module)).collect();
+    modules.dedup();
+    modules
+}

@@ -1,0 +1,151 @@
+//! One client's connection: bytes in and out, never blocking.
+
+#![forbid(unsafe_code)]
+
+use super::extension::Holder;
+use crate::process::fd::{ParentOnly, keep_above_standard};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Input that may wait to be understood; requests are small, so more is a flood.
+const INPUT_MAX: usize = 64 * 1024;
+/// Output that a client may leave unread before it counts as gone.
+const OUTPUT_MAX: usize = 8 << 20;
+/// After the last answer a client has this long to close; closing first can kill the stock client
+/// (it does not ignore SIGPIPE).
+const LINGER: Duration = Duration::from_secs(5);
+
+/// A connected client.
+#[derive(Debug)]
+pub struct Connection {
+    socket: ParentOnly,
+    /// Who is at the other end.
+    pub peer: Holder,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    closing: Option<Instant>,
+}
+
+/// What became of the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerState {
+    /// Connected.
+    Open,
+    /// Closed, or broken.
+    Gone,
+}
+
+/// Takes a client from the backlog. `None`: none waits, or it may not talk to us (another user).
+pub fn accept(listener: BorrowedFd<'_>, own_uid: u32) -> Option<Connection> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = loop {
+        match rustix::net::accept_with(listener, flags) {
+            Ok(socket) => break socket,
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(_) => return None,
+        }
+    };
+    let socket = keep_above_standard(socket).ok()?;
+    let peer = peer_of(socket.as_fd())?;
+    if peer.uid != own_uid && peer.uid != 0 {
+        tracing::warn!("a client of uid {} is turned away", peer.uid);
+        return None;
+    }
+    Some(Connection {
+        socket: ParentOnly::new(socket),
+        peer,
+        input: Vec::new(),
+        output: Vec::new(),
+        closing: None,
+    })
+}
+
+fn peer_of(socket: BorrowedFd<'_>) -> Option<Holder> {
+    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    Some(Holder {
+        uid: peer.uid.as_raw(),
+        // 0 when the client is in a pid namespace that is not ours: the uid decides.
+        pid: rustix::process::Pid::as_raw(Some(peer.pid)) as u32,
+    })
+}
+
+impl Connection {
+    /// For poll.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Whether output waits for room.
+    pub fn wants_to_write(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// What was received and not taken yet.
+    pub fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// Takes the first `count` bytes off the input.
+    pub fn take(&mut self, count: usize) {
+        self.input.drain(..count);
+    }
+
+    /// Reads what is there. While closing, what comes is thrown away.
+    pub fn receive(&mut self) -> PeerState {
+        let mut buffer = [0u8; 8192];
+        loop {
+            if self.input.len() > INPUT_MAX {
+                return PeerState::Gone;
+            }
+            match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+                Ok((0, _)) => return PeerState::Gone,
+                Ok((count, _)) => {
+                    if self.closing.is_none() {
+                        self.input.extend_from_slice(&buffer[..count]);
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return PeerState::Open,
+                Err(_) => return PeerState::Gone,
+            }
+        }
+    }
+
+    /// Sends a message whole, in one call where the socket has room for it.
+    pub fn send(&mut self, bytes: &[u8]) -> PeerState {
+        self.output.extend_from_slice(bytes);
+        self.flush()
+    }
+
+    /// Sends what waits.
+    pub fn flush(&mut self) -> PeerState {
+        while !self.output.is_empty() {
+            match rustix::net::send(&self.socket, &self.output, SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    self.output.drain(..count);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.output.len() <= OUTPUT_MAX => return PeerState::Open,
+                Err(_) => return PeerState::Gone,
+            }
+        }
+        if self.closing.is_some() {
+            let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
+        }
+        PeerState::Open
+    }
+
+    /// Nothing more is said: the client is given some time to close.
+    pub fn begin_closing(&mut self, now: Instant) {
+        self.closing = Some(now + LINGER);
+        self.input = Vec::new();
+        let _ = self.flush();
+    }
+
+    /// When a closing connection is dropped.
+    pub fn closing_until(&self) -> Option<Instant> {
+        self.closing
+    }
+}

@@ -1,0 +1,62 @@
+//! A start or stop under way: run on a thread of its own so that the socket stays responsive.
+
+#![forbid(unsafe_code)]
+
+use crate::capture::{Captures, Request, StartError, Started, StopError, StopMode, Stopped};
+use crate::process;
+use crossbeam_channel::Sender;
+use std::sync::Arc;
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Task {
+    /// Start a capture.
+    Start(Box<Request>),
+    /// Stop the running one.
+    Stop,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Event {
+    /// A stop still has this many bytes to write.
+    Progress(u64),
+    /// A start has ended.
+    Started(Result<Started, StartError>),
+    /// A stop has ended.
+    Stopped(Result<Box<Stopped>, StopError>),
+}
+
+/// An event and the session that it is for.
+#[derive(Debug)]
+pub struct Posted {
+    /// Number of the session that asked.
+    pub session: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Runs `task` behind the caller's back; every event is posted and `wake` called. Fails when the system
+/// has no thread left.
+pub fn run(
+    task: Task,
+    session: u64,
+    captures: Arc<Captures>,
+    events: Sender<Posted>,
+    wake: impl Fn() + Send + 'static,
+) -> std::io::Result<()> {
+    let post = move |event| {
+        // The control thread may have ended meanwhile; then nobody wants to know.
+        let _ = events.send(Posted { session, event });
+        wake();
+    };
+    process::spawn("msprof-op", move || match task {
+        Task::Start(request) => post(Event::Started(captures.start(&request))),
+        Task::Stop => {
+            let mut progress = |remaining| post(Event::Progress(remaining));
+            let stopped = captures.stop(StopMode::NORMAL, &mut progress);
+            post(Event::Stopped(stopped.map(Box::new)));
+        }
+    })
+    .map(drop)
+}

@@ -1,0 +1,442 @@
+//! What a client may ask, in both languages: 8-byte commands and frames.
+//!
+//! A session takes requests off its connection one at a time: while a start or stop is under way only
+//! `status` is answered. It knows nothing of other clients.
+
+#![forbid(unsafe_code)]
+
+use super::connection::Connection;
+use super::extension::{self, Frame, Hello, Op, Outcome, Reply};
+use super::operation::Event;
+use super::params::Params;
+use super::wire::{self, MESSAGE_SIZE, Message, kind, status};
+use crate::capture::{StartError, Started, Status, StopError, Stopped};
+use std::time::{Duration, Instant};
+
+/// A message that was begun has to be complete within this.
+const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the server is to do next for a session.
+#[derive(Debug)]
+pub enum Demand {
+    /// Nothing: wait for more bytes.
+    None,
+    /// Start a capture.
+    Start,
+    /// Stop the capture.
+    Stop,
+    /// End the session after the last answer; a capture of this client is finished.
+    End,
+}
+
+/// What a session needs to know of the process to answer.
+pub struct Facts<'a> {
+    /// State of the captures.
+    pub status: &'a dyn Fn() -> Status,
+    /// Open devices.
+    pub devices: &'a dyn Fn() -> Vec<u32>,
+}
+
+/// A request that waits for its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pending {
+    id: u32,
+    op: Op,
+}
+
+/// The client that may give commands.
+#[derive(Debug)]
+pub struct Session {
+    /// Tells sessions apart.
+    pub number: u64,
+    /// Options of its captures.
+    pub params: Params,
+    extended: bool,
+    pending: Option<Pending>,
+    commands: u32,
+    max_commands: u32,
+    idle_limit: Duration,
+    idle_since: Instant,
+    partial_since: Option<Instant>,
+}
+
+impl Session {
+    /// A session whose params were taken; says so to the client.
+    pub fn open(
+        number: u64,
+        params: Params,
+        limits: (u32, Duration),
+        connection: &mut Connection,
+        hello: &Hello,
+    ) -> Session {
+        let extended = params.announcement().is_some();
+        if extended {
+            greet(connection, hello);
+        } else {
+            answer(connection, kind::PARAMS_REPLY, status::SUCCESS);
+        }
+        Session {
+            number,
+            params,
+            extended,
+            pending: None,
+            commands: 0,
+            max_commands: limits.0,
+            idle_limit: limits.1,
+            idle_since: Instant::now(),
+            partial_since: None,
+        }
+    }
+
+    /// Whether the client has done nothing for so long that another one may have its place.
+    pub fn is_expired(&self) -> bool {
+        self.pending.is_none() && self.idle_since.elapsed() >= self.idle_limit
+    }
+
+    /// A capture began or ended: idle time counts from here.
+    pub fn touch(&mut self) {
+        self.idle_since = Instant::now();
+    }
+
+    /// When a half message has waited too long.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.partial_since.map(|since| since + MESSAGE_LIMIT)
+    }
+
+    /// Takes the next request off the input.
+    pub fn next(&mut self, connection: &mut Connection, facts: &Facts<'_>) -> Demand {
+        let demand = if self.extended {
+            self.next_frame(connection, facts)
+        } else {
+            self.next_message(connection, facts)
+        };
+        let partial = !connection.input().is_empty() && self.pending.is_none();
+        if !partial {
+            self.partial_since = None;
+        } else if self.partial_since.is_none() {
+            self.partial_since = Some(Instant::now());
+        }
+        demand
+    }
+
+    fn next_message(&mut self, connection: &mut Connection, facts: &Facts<'_>) -> Demand {
+        if self.pending.is_some() {
+            return Demand::None;
+        }
+        let Some(bytes) = connection.input().first_chunk::<MESSAGE_SIZE>() else {
+            return Demand::None;
+        };
+        let request = Message::decode(bytes);
+        connection.take(MESSAGE_SIZE);
+        let op = match request.kind {
+            kind::START => Op::Start,
+            kind::STOP => Op::Stop,
+            kind::QUIT => Op::Quit,
+            unknown => {
+                tracing::warn!("a client sent a message of unknown type {unknown}");
+                if let Some(reply) = wire::reply_kind(unknown) {
+                    answer(connection, reply, status::FAILED);
+                }
+                return Demand::End;
+            }
+        };
+        self.request(connection, Pending { id: 0, op }, facts)
+    }
+
+    fn next_frame(&mut self, connection: &mut Connection, facts: &Facts<'_>) -> Demand {
+        let (id, size, request) = match extension::decode_frame(connection.input()) {
+            Ok(None) => return Demand::None,
+            Ok(Some(Frame { id, body, size })) => {
+                (id, size, extension::parse_body::<extension::Request>(body))
+            }
+            Err(error) => {
+                self.reply(connection, 0, failure(error.to_string()));
+                return Demand::End;
+            }
+        };
+        let op = match request {
+            Ok(request) => request.op,
+            Err(error) => {
+                connection.take(size);
+                self.reply(connection, id, failure(error.to_string()));
+                return Demand::End;
+            }
+        };
+        if self.pending.is_some() && op != Op::Status {
+            return Demand::None;
+        }
+        connection.take(size);
+        self.request(connection, Pending { id, op }, facts)
+    }
+
+    fn request(
+        &mut self,
+        connection: &mut Connection,
+        pending: Pending,
+        facts: &Facts<'_>,
+    ) -> Demand {
+        if pending.op == Op::Status {
+            self.reply(connection, pending.id, status_reply(facts));
+            return Demand::None;
+        }
+        if pending.op == Op::Unknown {
+            let text = "this agent does not know that operation; it is of another version";
+            self.reply(connection, pending.id, failure(text.to_owned()));
+            return Demand::None;
+        }
+        let capturing = (facts.status)().capturing;
+        if let Some(reason) = self.over_limit(pending.op, capturing) {
+            tracing::info!("session ends: {reason}");
+            self.disconnect(connection, pending.id, &reason);
+            return Demand::End;
+        }
+        self.commands = self.commands.saturating_add(1);
+        self.touch();
+        match pending.op {
+            Op::Start => {
+                self.pending = Some(pending);
+                Demand::Start
+            }
+            Op::Stop => {
+                self.pending = Some(pending);
+                Demand::Stop
+            }
+            _ if capturing => {
+                self.pending = Some(pending);
+                Demand::Stop
+            }
+            _ => self.say_goodbye(connection, pending.id, Reply::default()),
+        }
+    }
+
+    fn over_limit(&self, op: Op, capturing: bool) -> Option<String> {
+        if op == Op::Quit {
+            return None;
+        }
+        if self.max_commands != 0 && self.commands >= self.max_commands {
+            return Some(format!(
+                "{} commands were given on this connection; attach again \
+                 (MSPROF_AGENT_MAX_COMMANDS of the program sets the limit)",
+                self.max_commands
+            ));
+        }
+        if !capturing && self.idle_since.elapsed() >= self.idle_limit {
+            return Some(format!(
+                "nothing was captured for {} s; attach again \
+                 (MSPROF_AGENT_IDLE_TIMEOUT of the program sets the limit)",
+                self.idle_limit.as_secs()
+            ));
+        }
+        None
+    }
+
+    /// Passes on what came of an operation.
+    pub fn event(
+        &mut self,
+        connection: &mut Connection,
+        event: Event,
+        facts: &Facts<'_>,
+    ) -> Demand {
+        self.touch();
+        let Some(pending) = self.pending else {
+            return Demand::None;
+        };
+        match event {
+            Event::Progress(remaining) => {
+                if self.extended {
+                    let reply = Reply {
+                        outcome: Some(Outcome::Progress),
+                        progress: Some(remaining),
+                        ..Reply::default()
+                    };
+                    self.reply(connection, pending.id, reply);
+                }
+                Demand::None
+            }
+            Event::Started(result) => {
+                self.pending = None;
+                let mut reply = start_reply(result);
+                reply.devices = (facts.devices)();
+                self.reply_to(connection, pending, reply);
+                Demand::None
+            }
+            Event::Stopped(result) => {
+                self.pending = None;
+                let reply = stop_reply(result);
+                if pending.op == Op::Quit {
+                    return self.say_goodbye(connection, pending.id, reply);
+                }
+                self.reply_to(connection, pending, reply);
+                Demand::None
+            }
+        }
+    }
+
+    /// No thread could be had for an operation.
+    pub fn operation_failed(&mut self, connection: &mut Connection, error: &std::io::Error) {
+        if let Some(pending) = self.pending.take() {
+            let text = StartError::Thread(std::io::Error::from(error.kind())).to_string();
+            self.reply_to(connection, pending, failure(text));
+        }
+    }
+
+    /// Tells the client, unasked or as an answer, that the session is over.
+    pub fn disconnect(&self, connection: &mut Connection, id: u32, reason: &str) {
+        if self.extended {
+            let reply = Reply {
+                outcome: Some(Outcome::Disconnected),
+                error: Some(reason.to_owned()),
+                ..Reply::default()
+            };
+            self.reply(connection, id, reply);
+        } else {
+            answer(connection, kind::DISCONNECT, status::SUCCESS);
+        }
+    }
+
+    fn say_goodbye(&self, connection: &mut Connection, id: u32, mut reply: Reply) -> Demand {
+        if self.extended {
+            if reply.outcome.is_none_or(|o| o == Outcome::NotStarted) {
+                reply.outcome = Some(Outcome::Success);
+                reply.error = None;
+            }
+            self.reply(connection, id, reply);
+        } else {
+            answer(connection, kind::QUIT_REPLY, status::SUCCESS);
+        }
+        Demand::End
+    }
+
+    fn reply_to(&self, connection: &mut Connection, pending: Pending, reply: Reply) {
+        if self.extended {
+            self.reply(connection, pending.id, reply);
+            return;
+        }
+        let code = match reply.outcome {
+            Some(Outcome::Success) => status::SUCCESS,
+            Some(Outcome::AlreadyStarted) => status::ALREADY_STARTED,
+            Some(Outcome::NoDevice) => status::NO_DEVICE,
+            Some(Outcome::NotStarted) => status::NOT_STARTED,
+            _ => status::FAILED,
+        };
+        let kind = match pending.op {
+            Op::Start => kind::START_REPLY,
+            Op::Stop => kind::STOP_REPLY,
+            _ => kind::QUIT_REPLY,
+        };
+        if let Some(error) = &reply.error {
+            // A stock client has no way to show it.
+            tracing::warn!("{error}");
+        }
+        answer(connection, kind, code);
+    }
+
+    fn reply(&self, connection: &mut Connection, id: u32, mut reply: Reply) {
+        let bytes = extension::encode_frame(id, &reply).or_else(|_| {
+            // Only a ledger can be that large; its sums are what counts.
+            if let Some(ledger) = &mut reply.ledger {
+                ledger.threads.clear();
+                ledger.notes.truncate(1);
+            }
+            extension::encode_frame(id, &reply)
+        });
+        match bytes {
+            Ok(bytes) => {
+                let _ = connection.send(&bytes);
+            }
+            Err(error) => tracing::error!("a reply could not be sent: {error}"),
+        }
+    }
+}
+
+/// An 8-byte reply, in one send.
+pub fn answer(connection: &mut Connection, kind: u32, status: u32) {
+    let _ = connection.send(&Message { kind, status }.encode());
+}
+
+/// The params reply of an agent that speaks frames, and its hello, in one send.
+pub fn greet(connection: &mut Connection, hello: &Hello) {
+    let reply = Message {
+        kind: kind::PARAMS_REPLY,
+        status: status::EXTENDED,
+    };
+    let mut bytes = reply.encode().to_vec();
+    if let Ok(frame) = extension::encode_frame(0, hello) {
+        bytes.extend_from_slice(&frame);
+    }
+    let _ = connection.send(&bytes);
+}
+
+fn failure(error: String) -> Reply {
+    Reply {
+        outcome: Some(Outcome::Failed),
+        error: Some(error),
+        ..Reply::default()
+    }
+}
+
+fn start_reply(result: Result<Started, StartError>) -> Reply {
+    match result {
+        Ok(started) => Reply {
+            outcome: Some(Outcome::Success),
+            notes: started.notes,
+            path: Some(started.path.to_string_lossy().into_owned()),
+            started_ns: Some(started.started_ns),
+            capturing: true,
+            ..Reply::default()
+        },
+        Err(error) => Reply {
+            outcome: Some(match error {
+                StartError::AlreadyStarted => Outcome::AlreadyStarted,
+                StartError::NoDevice => Outcome::NoDevice,
+                _ => Outcome::Failed,
+            }),
+            error: Some(error.to_string()),
+            ..Reply::default()
+        },
+    }
+}
+
+fn stop_reply(result: Result<Box<Stopped>, StopError>) -> Reply {
+    match result {
+        Ok(stopped) => Reply {
+            outcome: Some(match stopped.error {
+                None => Outcome::Success,
+                Some(_) => Outcome::Failed,
+            }),
+            error: stopped.error,
+            path: Some(stopped.path.to_string_lossy().into_owned()),
+            ledger: Some(stopped.ledger),
+            ..Reply::default()
+        },
+        Err(error) => Reply {
+            outcome: Some(match error {
+                StopError::NotStarted => Outcome::NotStarted,
+                _ => Outcome::Failed,
+            }),
+            path: match &error {
+                StopError::StillWriting { path, .. } => Some(path.to_string_lossy().into_owned()),
+                _ => None,
+            },
+            error: Some(error.to_string()),
+            ..Reply::default()
+        },
+    }
+}
+
+fn status_reply(facts: &Facts<'_>) -> Reply {
+    let status = (facts.status)();
+    let mut notes = Vec::new();
+    if status.writing {
+        notes.push("the last capture is still being written".to_owned());
+    }
+    Reply {
+        outcome: Some(Outcome::Success),
+        notes,
+        path: status.path.map(|path| path.to_string_lossy().into_owned()),
+        capturing: status.capturing,
+        devices: (facts.devices)(),
+        ledger: status.ledger,
+        ..Reply::default()
+    }
+}

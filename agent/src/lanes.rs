@@ -1,0 +1,510 @@
+//! A thread's rings and the registry of all threads.
+//!
+//! A lane belongs to one application thread: at most six rings (record size x aging flag), made when
+//! first used, and the count of what was dropped. Only the owner pushes; the drain thread reads.
+//! After the first record of a thread, a report takes no lock, allocates nothing and makes no system
+//! call.
+
+use crate::arena::{Arena, Block};
+use crate::gate::Word;
+use crate::process;
+use crate::records::{RecordSize, Trace, TraceCounts};
+use crate::ring::{Producer, RingPlace};
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+use std::cell::{Cell, UnsafeCell};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Rings per lane: three record sizes, aging or not.
+pub const RINGS: usize = 6;
+/// Slots of a new ring by record size: 5 ms of one thread at full speed, in about a megabyte.
+const SLOTS: [usize; 3] = [16 * 1024, 8 * 1024, 4 * 1024];
+/// Fewest slots of a ring when the budget runs short.
+const MIN_SLOTS: usize = 256;
+/// Deepest nesting of named ranges on one thread.
+const RANGE_DEPTH: usize = 64;
+
+/// Which ring of a lane: record size and aging flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingKey {
+    /// Size of the records.
+    pub size: RecordSize,
+    /// Whether they may be deleted to keep the storage limit.
+    pub aging: bool,
+}
+
+impl RingKey {
+    /// The key of ring number `index`.
+    pub fn of(index: usize) -> RingKey {
+        let size = match index / 2 {
+            0 => RecordSize::Api,
+            1 => RecordSize::Compact,
+            _ => RecordSize::Additional,
+        };
+        RingKey {
+            size,
+            aging: index % 2 == 1,
+        }
+    }
+
+    /// Number of the ring, below [`RINGS`].
+    #[inline]
+    pub fn index(self) -> usize {
+        self.size as usize * 2 + self.aging as usize
+    }
+}
+
+/// What a thread lost, counted by the thread itself with plain stores.
+#[derive(Debug, Default)]
+struct Losses {
+    /// Capture that the counts belong to.
+    capture: AtomicU64,
+    counts: [AtomicU64; Trace::ALL.len()],
+}
+
+impl Losses {
+    /// Owner thread only.
+    fn add(&self, capture: u64, trace: Trace) {
+        if self.capture.load(Ordering::Relaxed) != capture {
+            for count in &self.counts {
+                count.store(0, Ordering::Relaxed);
+            }
+            // Release: who sees the new number sees the zeros.
+            self.capture.store(capture, Ordering::Release);
+        }
+        let count = &self.counts[trace as usize];
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    fn of(&self, capture: u64) -> TraceCounts {
+        let mut counts = TraceCounts::default();
+        if self.capture.load(Ordering::Acquire) == capture {
+            for (sum, count) in counts.0.iter_mut().zip(&self.counts) {
+                *sum = count.load(Ordering::Acquire);
+            }
+        }
+        counts
+    }
+}
+
+/// A named range that was pushed and not yet popped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenRange {
+    /// Type number of its name.
+    pub kind: u32,
+    /// Ticks at the push.
+    pub begin: u64,
+}
+
+/// Open named ranges of one thread, innermost last.
+#[derive(Debug)]
+struct RangeStack {
+    capture: u64,
+    depth: usize,
+    open: [OpenRange; RANGE_DEPTH],
+}
+
+/// What only the owner thread touches.
+#[derive(Debug)]
+struct Owned {
+    producers: [Option<Producer>; RINGS],
+    ranges: RangeStack,
+}
+
+/// A ring as the drain thread learns of it.
+#[derive(Debug)]
+struct MadeRing {
+    key: RingKey,
+    place: RingPlace,
+    block: Block,
+}
+
+/// One thread's rings and counters.
+#[derive(Debug)]
+pub struct Lane {
+    /// Kernel thread id of the owner.
+    pub tid: u32,
+    generation: u32,
+    ended: AtomicBool,
+    owned: UnsafeCell<Owned>,
+    made: Mutex<Vec<MadeRing>>,
+    made_count: AtomicUsize,
+    losses: Losses,
+}
+
+// SAFETY: `owned` is touched by the owner thread only (through `with_lane`, which hands out the
+// current thread's lane); everything else is atomics or behind a lock.
+unsafe impl Sync for Lane {}
+
+impl Lane {
+    /// Whether the thread has ended: it reports nothing any more.
+    pub fn ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Number of rings; grows while the thread lives.
+    pub fn rings(&self) -> usize {
+        self.made_count.load(Ordering::Acquire)
+    }
+
+    /// Ring number `n` in the order of making.
+    pub fn ring(&self, n: usize) -> Option<(RingKey, RingPlace)> {
+        self.made.lock().get(n).map(|ring| (ring.key, ring.place))
+    }
+
+    /// What this thread lost in `capture`.
+    pub fn lost(&self, capture: u64) -> TraceCounts {
+        self.losses.of(capture)
+    }
+
+    /// Counts a record of this thread as lost. Owner thread only.
+    #[cold]
+    fn lose(&self, capture: u64, trace: Trace) {
+        self.losses.add(capture, trace);
+    }
+
+    #[cold]
+    fn make_ring(&self, arena: &Arena, key: RingKey) -> Option<Producer> {
+        let mut slots = SLOTS[key.size as usize];
+        let (block, slots) = loop {
+            match arena.take(RingPlace::block_bytes(key.size, slots)) {
+                Some(block) => break (block, slots),
+                None if slots > MIN_SLOTS => slots /= 2,
+                None => return None,
+            }
+        };
+        // SAFETY: the block is ours, page aligned, its first page is zero, and it is given back only
+        // when this thread has ended (`Lanes::retire`).
+        let place = unsafe { RingPlace::new(arena.pointer(&block), key.size, slots) };
+        let mut made = self.made.lock();
+        made.push(MadeRing { key, place, block });
+        self.made_count.store(made.len(), Ordering::Release);
+        // SAFETY: the ring was made just now; this is its only producer.
+        Some(unsafe { Producer::new(place) })
+    }
+}
+
+/// The current thread's hold on its lane; marks the lane as ended when the thread ends.
+struct LaneHold(Cell<Option<Arc<Lane>>>);
+
+impl Drop for LaneHold {
+    fn drop(&mut self) {
+        if let Some(lane) = self.0.take() {
+            // Lanes lie on the heap, so this is harmless in a forked child as well.
+            lane.ended.store(true, Ordering::Release);
+        }
+    }
+}
+
+thread_local! {
+    static LANE: LaneHold = const { LaneHold(Cell::new(None)) };
+}
+
+/// Why a record was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// Counted in the thread's own counter.
+    Counted,
+    /// The thread is past its end or has no lane: the caller must count it.
+    NoLane,
+}
+
+/// All lanes of the process and the memory of their rings.
+#[derive(Debug)]
+pub struct Lanes {
+    budget: usize,
+    generation: u32,
+    arena: OnceCell<Arena>,
+    all: Mutex<Vec<Arc<Lane>>>,
+    /// Changes whenever `all` does.
+    version: AtomicU64,
+    /// Losses of threads that have no lane (past their end); any thread.
+    homeless: [AtomicU64; Trace::ALL.len()],
+}
+
+impl Lanes {
+    /// No lanes yet; `budget` bounds the bytes of all rings, `generation` tells processes apart that
+    /// were forked from each other.
+    pub fn new(budget: usize, generation: u32) -> Lanes {
+        Lanes {
+            budget,
+            generation,
+            arena: OnceCell::new(),
+            all: Mutex::default(),
+            version: AtomicU64::new(0),
+            homeless: Default::default(),
+        }
+    }
+
+    /// Maps the ring memory; to be called before the gate opens.
+    pub fn prepare(&self) -> io::Result<()> {
+        self.arena.get_or_try_init(|| Arena::new(self.budget))?;
+        for count in &self.homeless {
+            count.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Copies a record of `N` bytes into the current thread's ring.
+    ///
+    /// # Safety
+    /// `record` is valid for reads of `N` bytes and `N` is `key.size.bytes()`.
+    #[inline]
+    pub unsafe fn push<const N: usize>(
+        &self,
+        word: Word,
+        key: RingKey,
+        trace: Trace,
+        record: *const u8,
+    ) -> Result<(), Dropped> {
+        self.with_lane(|lane| {
+            // SAFETY: this is the owner thread, and nothing below calls back into this function.
+            let owned = unsafe { &mut *lane.owned.get() };
+            let slot = &mut owned.producers[key.index()];
+            let number = word.number();
+            let producer = match slot {
+                Some(producer) if producer.capture() == number => producer,
+                _ => match self.first_of_capture(lane, slot, key, number) {
+                    Some(producer) => producer,
+                    None => {
+                        lane.lose(number, trace);
+                        return Err(Dropped::Counted);
+                    }
+                },
+            };
+            // SAFETY: by this function's contract; the ring was made for `key.size`.
+            if unsafe { producer.push::<N>(record) } {
+                Ok(())
+            } else {
+                lane.lose(number, trace);
+                Err(Dropped::Counted)
+            }
+        })
+    }
+
+    #[cold]
+    fn first_of_capture<'a>(
+        &self,
+        lane: &Lane,
+        slot: &'a mut Option<Producer>,
+        key: RingKey,
+        number: u64,
+    ) -> Option<&'a mut Producer> {
+        if slot.is_none() {
+            *slot = lane.make_ring(self.arena.get()?, key);
+        }
+        let producer = slot.as_mut()?;
+        producer.stamp(number);
+        Some(producer)
+    }
+
+    /// Runs `f` with the current thread's lane, which is made if need be.
+    #[inline]
+    fn with_lane<R>(&self, f: impl FnOnce(&Lane) -> Result<R, Dropped>) -> Result<R, Dropped> {
+        LANE.try_with(|hold| {
+            // SAFETY: only this thread has access to its own cell, and the reference that is made
+            // here ends before anything can replace the content (`adopt` runs before `f`).
+            let current = unsafe { &*hold.0.as_ptr() };
+            match current {
+                // A lane of another generation was made by the process that forked us: its rings
+                // are not mapped here.
+                Some(lane) if lane.generation == self.generation => f(lane),
+                _ => {
+                    let lane = self.adopt(hold);
+                    f(&lane)
+                }
+            }
+        })
+        .unwrap_or(Err(Dropped::NoLane))
+    }
+
+    #[cold]
+    fn adopt(&self, hold: &LaneHold) -> Arc<Lane> {
+        let lane = Arc::new(Lane {
+            tid: process::current_tid(),
+            generation: self.generation,
+            ended: AtomicBool::new(false),
+            owned: UnsafeCell::new(Owned {
+                producers: Default::default(),
+                ranges: RangeStack {
+                    capture: 0,
+                    depth: 0,
+                    open: [OpenRange::default(); RANGE_DEPTH],
+                },
+            }),
+            made: Mutex::default(),
+            made_count: AtomicUsize::new(0),
+            losses: Losses::default(),
+        });
+        self.all.lock().push(lane.clone());
+        self.version.fetch_add(1, Ordering::Release);
+        hold.0.set(Some(lane.clone()));
+        lane
+    }
+
+    /// Opens a named range on the current thread; false when too many are open.
+    pub fn push_range(&self, number: u64, range: OpenRange) -> bool {
+        self.with_ranges(number, |ranges, _| {
+            let fits = ranges.depth < RANGE_DEPTH;
+            if fits {
+                ranges.open[ranges.depth] = range;
+                ranges.depth += 1;
+            }
+            fits
+        })
+        .unwrap_or(false)
+    }
+
+    /// Closes the innermost named range of the current thread that was opened in this capture; also
+    /// tells the thread's id.
+    pub fn pop_range(&self, number: u64) -> Option<(OpenRange, u32)> {
+        self.with_ranges(number, |ranges, tid| {
+            ranges.depth = ranges.depth.checked_sub(1)?;
+            Some((ranges.open[ranges.depth], tid))
+        })
+        .flatten()
+    }
+
+    fn with_ranges<R>(&self, number: u64, f: impl FnOnce(&mut RangeStack, u32) -> R) -> Option<R> {
+        self.with_lane(|lane| {
+            // SAFETY: owner thread; `f` is one of the two closures above, which call nothing.
+            let ranges = unsafe { &mut (*lane.owned.get()).ranges };
+            if ranges.capture != number {
+                // Ranges of an earlier capture can no longer be closed.
+                ranges.capture = number;
+                ranges.depth = 0;
+            }
+            Ok(f(ranges, lane.tid))
+        })
+        .ok()
+    }
+
+    /// Counts a record that no lane could count.
+    #[cold]
+    pub fn lose_homeless(&self, trace: Trace) {
+        self.homeless[trace as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What threads without a lane lost since [`Lanes::prepare`].
+    pub fn homeless(&self) -> TraceCounts {
+        let mut counts = TraceCounts::default();
+        for (sum, count) in counts.0.iter_mut().zip(&self.homeless) {
+            *sum = count.load(Ordering::Relaxed);
+        }
+        counts
+    }
+
+    /// Changes whenever a lane is added or retired.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// All lanes, oldest first.
+    pub fn snapshot(&self) -> Vec<Arc<Lane>> {
+        self.all.lock().clone()
+    }
+
+    /// Removes a lane whose thread has ended and whose rings were drained; its memory serves others.
+    pub fn retire(&self, lane: &Arc<Lane>) {
+        debug_assert!(lane.ended());
+        self.all.lock().retain(|other| !Arc::ptr_eq(other, lane));
+        self.version.fetch_add(1, Ordering::Release);
+        if let Some(arena) = self.arena.get() {
+            for ring in lane.made.lock().drain(..) {
+                arena.give_back(ring.block);
+            }
+        }
+    }
+
+    /// Gives the memory of all rings back to the system. Only while nothing is captured: what the
+    /// rings still hold belongs to no capture any more.
+    pub fn discard(&self) {
+        for lane in self.snapshot() {
+            if lane.ended() {
+                self.retire(&lane);
+            }
+        }
+        let Some(arena) = self.arena.get() else {
+            return;
+        };
+        for lane in self.all.lock().iter() {
+            for ring in lane.made.lock().iter() {
+                arena.discard_tail(&ring.block);
+            }
+        }
+        arena.discard_free();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::ApiRecord;
+    use crate::ring::Consumer;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    const KEY: RingKey = RingKey {
+        size: RecordSize::Api,
+        aging: true,
+    };
+
+    fn push(lanes: &Lanes, number: u64) -> Result<(), Dropped> {
+        let record = ApiRecord::new_zeroed();
+        let word = Word::capturing(number, 0xFF);
+        // SAFETY: an api record has 40 bytes.
+        unsafe { lanes.push::<40>(word, KEY, Trace::RuntimeApi, record.as_bytes().as_ptr()) }
+    }
+
+    #[test]
+    fn ring_keys_and_numbers_correspond() {
+        for index in 0..RINGS {
+            assert_eq!(RingKey::of(index).index(), index);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ended_hands_its_rings_to_the_next() {
+        let lanes = Arc::new(Lanes::new(1 << 20, 1));
+        lanes.prepare().expect("map");
+        for round in 0..50 {
+            let theirs = lanes.clone();
+            std::thread::spawn(move || assert_eq!(push(&theirs, 1), Ok(())))
+                .join()
+                .expect("thread");
+            let lane = lanes.snapshot().pop().expect("one lane");
+            assert!(lane.ended(), "round {round}");
+            let (_, place) = lane.ring(0).expect("one ring");
+            // SAFETY: the only consumer; the thread has ended.
+            let consumer = unsafe { Consumer::new(place) };
+            assert_eq!(consumer.waiting(1), 1);
+            lanes.retire(&lane);
+        }
+        let touched = lanes.arena.get().expect("mapped").touched();
+        assert!(touched < 1 << 20, "blocks were reused, {touched} touched");
+    }
+
+    #[test]
+    fn beyond_the_budget_rings_get_smaller_and_then_records_are_counted_as_lost() {
+        let lanes = Lanes::new(RingPlace::block_bytes(RecordSize::Api, MIN_SLOTS), 1);
+        lanes.prepare().expect("map");
+        let taken = (0..MIN_SLOTS + 10)
+            .filter(|_| push(&lanes, 3).is_ok())
+            .count();
+        assert_eq!(taken, MIN_SLOTS);
+        let lane = lanes.snapshot().pop().expect("one lane");
+        assert_eq!(lane.lost(3).get(Trace::RuntimeApi), 10);
+        assert_eq!(lane.lost(2).total(), 0);
+    }
+
+    #[test]
+    fn a_range_of_an_earlier_capture_is_not_closed_in_a_later_one() {
+        let lanes = Lanes::new(1 << 20, 1);
+        assert!(lanes.push_range(1, OpenRange { kind: 5, begin: 9 }));
+        assert!(lanes.pop_range(2).is_none());
+        assert!(lanes.push_range(2, OpenRange { kind: 6, begin: 10 }));
+        assert_eq!(lanes.pop_range(2).map(|(range, _)| range.kind), Some(6));
+        assert!(lanes.pop_range(2).is_none());
+    }
+}

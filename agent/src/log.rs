@@ -1,0 +1,100 @@
+//! Messages of the agent: to stderr of the program or to a file, one write per line.
+//!
+//! `MSPROF_AGENT_LOG` chooses the level (off, error, warn, info, debug; warn when not set),
+//! `MSPROF_AGENT_LOG_FILE` the file. Nothing is ever written to stdout.
+
+use crate::process::environment::Environment;
+use std::fmt::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span;
+use tracing::{Event, Metadata, Subscriber};
+
+/// Longest line; longer ones are cut.
+const LINE_MAX: usize = 4096;
+
+/// Sends the messages of this library where the environment says. The first call counts.
+pub fn init(environment: &Environment) {
+    let word = environment.log.as_ref().and_then(|word| word.to_str());
+    let level = match word {
+        Some("off") => return,
+        Some("error") => LevelFilter::ERROR,
+        Some("info") => LevelFilter::INFO,
+        Some("debug") => LevelFilter::DEBUG,
+        _ => LevelFilter::WARN,
+    };
+    let file = environment.log_file.as_ref().and_then(|path| {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o640);
+        options.open(path).ok()
+    });
+    // A second agent in a forked child finds the first one's subscriber, which serves it as well.
+    let _ = tracing::subscriber::set_global_default(Lines { level, file });
+}
+
+/// Writes each event as one line.
+struct Lines {
+    level: LevelFilter,
+    file: Option<File>,
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= self.level
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = format!(
+            "msprof-agent[{}] {}: ",
+            crate::process::current_pid(),
+            event.metadata().level()
+        );
+        event.record(&mut LineFields(&mut line));
+        let mut end = line.len().min(LINE_MAX);
+        while !line.is_char_boundary(end) {
+            end -= 1;
+        }
+        line.truncate(end);
+        // A name from the wire must not make lines of its own.
+        let mut bytes: Vec<u8> = line
+            .bytes()
+            .map(|byte| if byte < b' ' { b' ' } else { byte })
+            .collect();
+        bytes.push(b'\n');
+        // A log that cannot be written must not disturb the program.
+        let _ = match &self.file {
+            Some(file) => (&*file).write_all(&bytes),
+            None => std::io::stderr().write_all(&bytes),
+        };
+    }
+
+    // Spans are not used.
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// Appends the fields of an event: the message as it is, others as `name=value`.
+struct LineFields<'a>(&'a mut String);
+
+impl Visit for LineFields<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a String cannot fail.
+        let _ = if field.name() == "message" {
+            write!(self.0, "{value:?}")
+        } else {
+            write!(self.0, " {}={value:?}", field.name())
+        };
+    }
+}

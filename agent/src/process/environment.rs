@@ -1,0 +1,229 @@
+//! The environment variables that matter, read once at load (a later read would race with setenv).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// When the control socket comes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// In the constructor.
+    Load,
+    /// At the first call of the ABI.
+    Use,
+    /// Never.
+    Off,
+}
+
+/// Everything that the environment says to the agent (design section 6).
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// PROFILING_MODE is `dynamic`; otherwise the library is inert.
+    pub dynamic: bool,
+    /// DYNAMIC_PROFILING_KEY_PID, when positive.
+    pub key_pid: Option<u32>,
+    /// ASCEND_WORK_PATH.
+    pub work_path: Option<PathBuf>,
+    /// HOME.
+    pub home: Option<PathBuf>,
+    /// XDG_RUNTIME_DIR.
+    pub xdg_runtime_dir: Option<PathBuf>,
+    /// MSPROF_AGENT_SOCKET_DIR.
+    pub socket_dir: Option<PathBuf>,
+    /// MSPROF_AGENT_BIND, when set to a known word.
+    pub bind: Option<Bind>,
+    /// MSPROF_AGENT_NEED_DEVICE=1: start answers "no device" while none is open.
+    pub need_device: bool,
+    /// MSPROF_AGENT_BUFFER_MB: bytes of all rings together.
+    pub buffer_bytes: usize,
+    /// MSPROF_AGENT_MAX_COMMANDS: commands per connection; 0 lifts the limit.
+    pub max_commands: u32,
+    /// MSPROF_AGENT_IDLE_TIMEOUT in seconds: idle time after which a session ends.
+    pub idle_timeout: Duration,
+    /// MSPROF_AGENT_EXIT_TIMEOUT in seconds: what a normal exit may wait for the capture to be written.
+    pub exit_timeout: Duration,
+    /// MSPROF_AGENT_LOG.
+    pub log: Option<OsString>,
+    /// MSPROF_AGENT_LOG_FILE.
+    pub log_file: Option<PathBuf>,
+    /// Whether LD_PRELOAD names this library: then the constructor ran at program start.
+    pub preloaded: bool,
+}
+
+const DEFAULT_BUFFER_MB: usize = 64;
+const BUFFER_MB: std::ops::RangeInclusive<usize> = 1..=16 * 1024;
+const DEFAULT_MAX_COMMANDS: u32 = 100;
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const DEFAULT_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Environment {
+    /// Reads the environment of the process.
+    pub fn read() -> Environment {
+        Environment::from_lookup(|name| std::env::var_os(name))
+    }
+
+    /// Reads through `lookup`; a value that cannot be understood counts as not set.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Environment {
+        let text = |name: &str| lookup(name).and_then(|value| value.into_string().ok());
+        let path = |name: &str| lookup(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let seconds = |name: &str, default: Duration| {
+            let given = text(name).and_then(|value| value.trim().parse::<f64>().ok());
+            given
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .unwrap_or(default)
+        };
+        let megabytes = text("MSPROF_AGENT_BUFFER_MB")
+            .and_then(|value| value.trim().parse().ok())
+            .filter(|megabytes| BUFFER_MB.contains(megabytes))
+            .unwrap_or(DEFAULT_BUFFER_MB);
+        Environment {
+            dynamic: text("PROFILING_MODE").as_deref() == Some("dynamic"),
+            key_pid: text("DYNAMIC_PROFILING_KEY_PID")
+                .and_then(|value| value.trim().parse::<i32>().ok())
+                .and_then(|pid| u32::try_from(pid).ok())
+                .filter(|&pid| pid > 0),
+            work_path: path("ASCEND_WORK_PATH"),
+            home: path("HOME"),
+            xdg_runtime_dir: path("XDG_RUNTIME_DIR"),
+            socket_dir: path("MSPROF_AGENT_SOCKET_DIR"),
+            bind: match text("MSPROF_AGENT_BIND").as_deref() {
+                Some("load") => Some(Bind::Load),
+                Some("use") => Some(Bind::Use),
+                Some("off") => Some(Bind::Off),
+                _ => None,
+            },
+            need_device: text("MSPROF_AGENT_NEED_DEVICE").as_deref() == Some("1"),
+            buffer_bytes: megabytes << 20,
+            max_commands: text("MSPROF_AGENT_MAX_COMMANDS")
+                .and_then(|value| value.trim().parse().ok())
+                .unwrap_or(DEFAULT_MAX_COMMANDS),
+            idle_timeout: seconds("MSPROF_AGENT_IDLE_TIMEOUT", DEFAULT_IDLE_TIMEOUT),
+            exit_timeout: seconds("MSPROF_AGENT_EXIT_TIMEOUT", DEFAULT_EXIT_TIMEOUT),
+            log: lookup("MSPROF_AGENT_LOG"),
+            log_file: path("MSPROF_AGENT_LOG_FILE"),
+            preloaded: text("LD_PRELOAD").is_some_and(|list| list.contains("libmsprof_agent")),
+        }
+    }
+
+    /// When the socket of this process comes up.
+    pub fn bind(&self) -> Bind {
+        if !self.dynamic {
+            return Bind::Off;
+        }
+        if let Some(bind) = self.bind {
+            return bind;
+        }
+        if is_launcher() {
+            return Bind::Off;
+        }
+        if !self.preloaded && constructors_may_race() {
+            return Bind::Use;
+        }
+        Bind::Load
+    }
+}
+
+/// Programs that start others and do no AI work themselves.
+const LAUNCHERS: [&str; 36] = [
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "fish",
+    "csh",
+    "tcsh",
+    "busybox",
+    "env",
+    "nice",
+    "ionice",
+    "nohup",
+    "timeout",
+    "taskset",
+    "numactl",
+    "chrt",
+    "setsid",
+    "stdbuf",
+    "xargs",
+    "sudo",
+    "su",
+    "doas",
+    "runuser",
+    "setpriv",
+    "gosu",
+    "tini",
+    "dumb-init",
+    "catatonit",
+    "time",
+    "flock",
+    "unshare",
+    "nsenter",
+    "chroot",
+    "coreutils",
+];
+
+/// Whether this program is one of [`LAUNCHERS`].
+fn is_launcher() -> bool {
+    let Ok(program) = std::fs::read_link("/proc/self/exe") else {
+        return false;
+    };
+    let name = program.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| LAUNCHERS.contains(&name))
+}
+
+/// glibc up to 2.33: a thread made by a constructor inside dlopen races with TLS set-up.
+fn constructors_may_race() -> bool {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: returns a static C string.
+        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        let mut numbers = version.to_str().unwrap_or_default().split('.');
+        let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok());
+        matches!((number(), number()), (Some(2), Some(minor)) if minor <= 33)
+    }
+    #[cfg(not(target_env = "gnu"))]
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[(&str, &str)]) -> Environment {
+        Environment::from_lookup(|name| {
+            let found = values.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn without_dynamic_mode_nothing_is_bound() {
+        for mode in ["", "static", "Dynamic", "dynamic "] {
+            let environment = read(&[("PROFILING_MODE", mode), ("MSPROF_AGENT_BIND", "load")]);
+            assert_eq!(environment.bind(), Bind::Off, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn the_override_decides_when_to_bind() {
+        for (word, bind) in [("load", Bind::Load), ("use", Bind::Use), ("off", Bind::Off)] {
+            let values = [("PROFILING_MODE", "dynamic"), ("MSPROF_AGENT_BIND", word)];
+            assert_eq!(read(&values).bind(), bind);
+        }
+    }
+
+    #[test]
+    fn values_that_make_no_sense_count_as_not_set() {
+        let environment = read(&[
+            ("DYNAMIC_PROFILING_KEY_PID", "-5"),
+            ("MSPROF_AGENT_BUFFER_MB", "lots"),
+            ("MSPROF_AGENT_IDLE_TIMEOUT", "nan"),
+            ("MSPROF_AGENT_MAX_COMMANDS", ""),
+        ]);
+        assert_eq!(environment.key_pid, None);
+        assert_eq!(environment.buffer_bytes, 64 << 20);
+        assert_eq!(environment.idle_timeout, DEFAULT_IDLE_TIMEOUT);
+        assert_eq!(environment.max_commands, 100);
+    }
+}

@@ -1,0 +1,301 @@
+//! Taking records from application threads.
+//!
+//! While nothing is captured, each function is one relaxed load and a branch and returns success
+//! whatever its arguments. While a capture runs, a record is checked (magic, a level that the parser
+//! reads), selected by trace, and copied once into the calling thread's ring. A full ring drops the
+//! record and counts it; the report still returns success, since components would log every failure.
+
+use crate::agent::{self, Agent};
+use crate::clock;
+use crate::gate::{self, Word};
+use crate::lanes::{Dropped, OpenRange, RingKey};
+use crate::records::{
+    AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordSize, Trace, VARIABLE_MAX,
+    level,
+};
+use crate::variable::{Owned, OwnedKind};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// The report was taken, or dropped and counted.
+pub const SUCCESS: i32 = 0;
+/// Null pointer, wrong length or wrong magic.
+pub const BAD_ARGUMENT: i32 = -1;
+
+/// Bytes of one additional record.
+const ADDITIONAL: usize = size_of::<AdditionalRecord>();
+/// Most bytes of a batch of additional records.
+pub const BATCH_MAX: usize = 131_072;
+
+/// The gate, after the slow path has been taken where nobody had yet.
+#[inline]
+fn open_gate() -> Option<Word> {
+    let word = gate::load();
+    if word == Word::OFF {
+        return None;
+    }
+    if word == Word::ASK {
+        return asked();
+    }
+    Some(word)
+}
+
+#[cold]
+fn asked() -> Option<Word> {
+    agent::used();
+    Some(gate::load()).filter(|&word| word != Word::OFF && word != Word::ASK)
+}
+
+/// An api or event record of 40 bytes. `aging` is 1 for records that may be deleted to keep the
+/// storage limit.
+///
+/// # Safety
+/// `record` is null or valid for reads of 40 bytes.
+#[inline]
+pub unsafe fn api(aging: u32, record: *const u8) -> i32 {
+    match open_gate() {
+        None => SUCCESS,
+        // SAFETY: by this function's contract.
+        Some(word) => unsafe { take::<40>(word, RecordSize::Api, aging, record) },
+    }
+}
+
+/// An event of 40 bytes, whose end mark is set here.
+///
+/// # Safety
+/// `record` is null or valid for reads of 40 bytes.
+pub unsafe fn event(aging: u32, record: *const u8) -> i32 {
+    let Some(word) = open_gate() else {
+        return SUCCESS;
+    };
+    if record.is_null() {
+        return BAD_ARGUMENT;
+    }
+    // SAFETY: by this function's contract; callers need not align theirs.
+    let mut event = unsafe { record.cast::<ApiRecord>().read_unaligned() };
+    event.end = ApiRecord::EVENT_END;
+    // SAFETY: a local of 40 bytes.
+    unsafe { take::<40>(word, RecordSize::Api, aging, event.as_bytes().as_ptr()) }
+}
+
+/// A compact record; `len` must be 64.
+///
+/// # Safety
+/// `record` is null or valid for reads of `len` bytes.
+#[inline]
+pub unsafe fn compact(aging: u32, record: *const u8, len: usize) -> i32 {
+    let Some(word) = open_gate() else {
+        return SUCCESS;
+    };
+    if len != size_of::<CompactRecord>() {
+        return BAD_ARGUMENT;
+    }
+    // SAFETY: by this function's contract.
+    unsafe { take::<64>(word, RecordSize::Compact, aging, record) }
+}
+
+/// An additional record: up to 256 bytes are filled up with zeros, up to 65,536 are a variable record.
+///
+/// # Safety
+/// `record` is null or valid for reads of `len` bytes.
+#[inline]
+pub unsafe fn additional(aging: u32, record: *const u8, len: usize) -> i32 {
+    let Some(word) = open_gate() else {
+        return SUCCESS;
+    };
+    if record.is_null() || !(HEAD_SIZE..=VARIABLE_MAX).contains(&len) {
+        return BAD_ARGUMENT;
+    }
+    if len == ADDITIONAL {
+        // SAFETY: by this function's contract.
+        return unsafe { take::<ADDITIONAL>(word, RecordSize::Additional, aging, record) };
+    }
+    // SAFETY: by this function's contract.
+    let bytes = unsafe { std::slice::from_raw_parts(record, len) };
+    if len > ADDITIONAL {
+        return variable(word, bytes);
+    }
+    let mut filled = AdditionalRecord::new_zeroed();
+    filled.as_mut_bytes()[..len].copy_from_slice(bytes);
+    let filled = filled.as_bytes().as_ptr();
+    // SAFETY: a local of exactly that size.
+    unsafe { take::<ADDITIONAL>(word, RecordSize::Additional, aging, filled) }
+}
+
+/// Many additional records in one call; `len` must be a multiple of 256 in `256..=131072`.
+///
+/// # Safety
+/// `records` is null or valid for reads of `len` bytes.
+pub unsafe fn batch(aging: u32, records: *const u8, len: usize) -> i32 {
+    let Some(word) = open_gate() else {
+        return SUCCESS;
+    };
+    if records.is_null() || len == 0 || len > BATCH_MAX || len % ADDITIONAL != 0 {
+        return BAD_ARGUMENT;
+    }
+    let mut worst = SUCCESS;
+    for offset in (0..len).step_by(ADDITIONAL) {
+        // SAFETY: the offset lies inside the `len` bytes that the caller vouches for.
+        let result = unsafe {
+            let record = records.add(offset);
+            take::<ADDITIONAL>(word, RecordSize::Additional, aging, record)
+        };
+        if result != SUCCESS {
+            worst = result;
+        }
+    }
+    worst
+}
+
+/// # Safety
+/// `record` is null or valid for reads of `N` bytes, and `N` is `size.bytes()`.
+#[inline]
+unsafe fn take<const N: usize>(word: Word, size: RecordSize, aging: u32, record: *const u8) -> i32 {
+    if record.is_null() {
+        return BAD_ARGUMENT;
+    }
+    // SAFETY: every record begins with magic and level; callers need not align theirs.
+    let (magic, level) = unsafe {
+        (
+            record.cast::<u16>().read_unaligned(),
+            record.cast::<u16>().add(1).read_unaligned(),
+        )
+    };
+    let Some(trace) = classify(magic, level, size == RecordSize::Api) else {
+        return unreadable(magic);
+    };
+    if !word.takes(trace) {
+        return SUCCESS;
+    }
+    let Some(agent) = Agent::current() else {
+        return SUCCESS;
+    };
+    let key = RingKey {
+        size,
+        aging: aging == 1,
+    };
+    // SAFETY: by this function's contract.
+    let pushed = unsafe { agent.lanes.push::<N>(word, key, trace, record) };
+    if pushed == Err(Dropped::NoLane) {
+        agent.lanes.lose_homeless(trace);
+    }
+    SUCCESS
+}
+
+#[inline]
+fn classify(magic: u16, level: u16, is_api: bool) -> Option<Trace> {
+    if magic != MAGIC {
+        return None;
+    }
+    Trace::of(level, is_api)
+}
+
+/// A record that would make the parser drop its whole family (spec 3 section 9).
+#[cold]
+fn unreadable(magic: u16) -> i32 {
+    if let Some(agent) = Agent::current() {
+        agent.count_unreadable();
+    }
+    // A level that only the parser does not know is no fault of the caller's.
+    if magic == MAGIC {
+        SUCCESS
+    } else {
+        BAD_ARGUMENT
+    }
+}
+
+#[cold]
+fn variable(word: Word, bytes: &[u8]) -> i32 {
+    let magic = u16::from_le_bytes([bytes[0], bytes[1]]);
+    let level = u16::from_le_bytes([bytes[2], bytes[3]]);
+    let Some(trace) = classify(magic, level, false) else {
+        return unreadable(magic);
+    };
+    if word.takes(trace) {
+        queue(word, trace, OwnedKind::Variable, bytes);
+    }
+    SUCCESS
+}
+
+fn queue(word: Word, trace: Trace, kind: OwnedKind, bytes: &[u8]) {
+    if let Some(agent) = Agent::current() {
+        let owned = Owned {
+            capture: word.number(),
+            trace,
+            kind,
+            bytes: bytes.into(),
+        };
+        if !agent.owned.push(owned) {
+            agent.lanes.lose_homeless(trace);
+        }
+    }
+}
+
+/// A report of the old reporter interface from module DATA_PREPROCESS: whole legacy records of `tag`
+/// (AICPU, DP, AICPUMI, AICPU_MODEL) for `device`.
+pub fn data_preprocess(tag: &[u8], device: i32, bytes: &[u8]) -> i32 {
+    let Some(word) = open_gate() else {
+        return SUCCESS;
+    };
+    if tag.is_empty() || bytes.is_empty() || bytes.len() > VARIABLE_MAX {
+        return BAD_ARGUMENT;
+    }
+    if word.takes(Trace::Aicpu) {
+        let kind = OwnedKind::DataPreprocess {
+            tag: tag.into(),
+            device: u32::try_from(device).ok(),
+        };
+        queue(word, Trace::Aicpu, kind, bytes);
+    }
+    SUCCESS
+}
+
+/// Opens a named range on the calling thread. Costs a load and a branch while nothing is captured.
+/// False when more than 64 are open, or too many names are in use.
+pub fn push_range(name: &[u8]) -> bool {
+    let Some(word) = open_gate() else {
+        return true;
+    };
+    let Some(agent) = Agent::current() else {
+        return true;
+    };
+    if !word.takes(Trace::Acl) {
+        return true;
+    }
+    let Some(kind) = agent.dictionary.range_type(name) else {
+        return false;
+    };
+    let range = OpenRange {
+        kind,
+        begin: clock::now(),
+    };
+    agent.lanes.push_range(word.number(), range)
+}
+
+/// Closes the innermost named range of the calling thread and reports it as an api record of level acl.
+/// False when none was opened in this capture.
+pub fn pop_range() -> bool {
+    let Some(word) = open_gate() else {
+        return true;
+    };
+    let Some(agent) = Agent::current() else {
+        return true;
+    };
+    if !word.takes(Trace::Acl) {
+        return true;
+    }
+    let Some((range, thread_id)) = agent.lanes.pop_range(word.number()) else {
+        return false;
+    };
+    let record = ApiRecord {
+        magic: MAGIC,
+        level: level::ACL,
+        kind: range.kind,
+        thread_id,
+        request_id: 0,
+        begin: range.begin,
+        end: clock::now(),
+        item_id: 0,
+    };
+    // SAFETY: a local of 40 bytes.
+    unsafe { take::<40>(word, RecordSize::Api, 1, record.as_bytes().as_ptr()) == SUCCESS }
+}

@@ -1,0 +1,60 @@
+//! Rare reports that fit no ring: a bounded queue of owned buffers.
+
+use crate::records::Trace;
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+/// Buffers that wait at most; at 64 KiB each this bounds the memory to 16 MiB.
+const CAPACITY: usize = 256;
+
+/// Where an owned report goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnedKind {
+    /// A record of more than 256 bytes.
+    Variable,
+    /// Legacy records of the module DATA_PREPROCESS.
+    DataPreprocess {
+        /// AICPU, DP, ...
+        tag: Box<[u8]>,
+        /// Device that they are about; `None` for the host.
+        device: Option<u32>,
+    },
+}
+
+/// One report in a buffer of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owned {
+    /// Number of the capture that it was reported in.
+    pub capture: u64,
+    /// Trace that it counts for.
+    pub trace: Trace,
+    /// Where it goes.
+    pub kind: OwnedKind,
+    /// As reported.
+    pub bytes: Box<[u8]>,
+}
+
+/// The queue from application threads to the drain.
+#[derive(Debug)]
+pub struct OwnedQueue {
+    sender: Sender<Owned>,
+    receiver: Receiver<Owned>,
+}
+
+impl Default for OwnedQueue {
+    fn default() -> Self {
+        let (sender, receiver) = bounded(CAPACITY);
+        OwnedQueue { sender, receiver }
+    }
+}
+
+impl OwnedQueue {
+    /// Adds a report; false when the queue is full. Never waits.
+    pub fn push(&self, owned: Owned) -> bool {
+        self.sender.try_send(owned).is_ok()
+    }
+
+    /// The oldest report.
+    pub fn pop(&self) -> Option<Owned> {
+        self.receiver.try_recv().ok()
+    }
+}
