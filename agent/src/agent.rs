@@ -139,7 +139,9 @@ impl Agent {
     /// The application finalizes: a running capture and the control socket end.
     pub fn finalize(&self) {
         let _ = self.captures.stop(StopMode::NORMAL, &mut |_| {});
-        self.components.finalize().run_within(capture::STOP_LIMIT);
+        self.components
+            .finalize()
+            .run_within(capture::COMPONENT_LIMIT);
         self.control.shut_down();
     }
 
@@ -171,6 +173,8 @@ impl Agent {
         options: &str,
         output: Option<PathBuf>,
     ) -> Result<Started, ProgramStartError> {
+        // Not yet where the process is not in dynamic mode.
+        log::init(&self.environment);
         let options = split_words(options).and_then(Options::parse_words)?;
         let mut params = Params::from_options(&options, process::current_pid());
         let mut default_dir = capture::default_dir(self.environment.work_path.as_deref());
@@ -305,8 +309,8 @@ fn make_alone() -> &'static Agent {
         None => {
             let environment = Environment::read();
             std::panic::set_hook(Box::new(|_| {}));
-            log::init(&environment);
             if environment.dynamic {
+                log::init(&environment);
                 process::read_time_zone();
             }
             environment

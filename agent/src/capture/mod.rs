@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What all components together may take at a start or stop.
-const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
+pub const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
 /// A stop is answered within this, whatever the disk does: the stock client gives up after 60 s.
 pub const STOP_LIMIT: Duration = Duration::from_secs(50);
 /// How often a stop that takes long says how far it is.
