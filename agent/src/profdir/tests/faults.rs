@@ -201,3 +201,54 @@ fn a_device_that_cannot_be_added_leaves_the_directory_as_it_was() {
         Err(ProfDirError::Sample { .. })
     ));
 }
+
+/// Set for a process that plays a program without standard streams.
+const CHILD: &str = "PROFDIR_TEST_WITHOUT_STREAMS";
+
+#[test]
+fn files_never_become_the_standard_streams_of_a_program_that_closed_them() {
+    let Some(parent) = std::env::var_os(CHILD) else {
+        // Descriptors belong to the whole process: not one that runs other tests.
+        let temp = tempfile::tempdir().expect("temporary directory");
+        let exe = std::env::current_exe().expect("path of the test program");
+        let name = "profdir::tests::faults::files_never_become_the_standard_streams_of_a_program_that_closed_them";
+        let status = std::process::Command::new(exe)
+            .args(["--exact", name, "--test-threads=1"])
+            .env(CHILD, temp.path())
+            .stdout(std::process::Stdio::null())
+            .status()
+            .expect("child runs");
+        assert!(status.success(), "{status}");
+        assert_eq!(
+            std::fs::read_dir(temp.path()).expect("readable").count(),
+            1,
+            "it did its part"
+        );
+        return;
+    };
+    let parent = PathBuf::from(parent);
+    for fd in 0..3 {
+        // SAFETY: nothing in this process uses its standard streams from here on.
+        unsafe { libc::close(fd) };
+    }
+    let mut dir = create(&parent);
+    dir.add_device(0, "{}", anchor(0), None)
+        .expect("device is added");
+    let family = dir.family(Place::Host, "aging.api_event.data", Some(40));
+    let (bytes, counts) = api_batch(0, 3);
+    dir.append(family, &bytes, &counts).expect("appended");
+    let mut ours = 0;
+    for fd in 0..200 {
+        let target = std::fs::read_link(format!("/proc/self/fd/{fd}"));
+        if !target.is_ok_and(|target| target.starts_with(&parent)) {
+            continue;
+        }
+        // SAFETY: asks for flags of a descriptor by number, changes nothing.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        if fd < 3 || flags & libc::FD_CLOEXEC == 0 {
+            std::process::exit(1);
+        }
+        ours += 1;
+    }
+    std::process::exit(if ours == 6 { 0 } else { 2 });
+}
