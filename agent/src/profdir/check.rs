@@ -9,7 +9,8 @@ mod control;
 mod data;
 
 use super::families::Place;
-use super::reader::{ENTRIES_MAX, Entry, EntryKind, Profile, ReadError, Section};
+use super::listing::ENTRIES_MAX;
+use super::reader::{Entry, EntryKind, Profile, ReadError, Section};
 use std::path::{Path, PathBuf};
 
 /// What a broken rule costs.

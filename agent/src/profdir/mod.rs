@@ -15,6 +15,7 @@ mod error;
 mod facts;
 mod families;
 mod files;
+mod listing;
 mod names;
 pub mod reader;
 mod slices;
