@@ -281,9 +281,9 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_parent_of_another_user_is_refused_with_the_reason() {
+fn a_parent_without_write_permission_is_refused_with_the_reason() {
     let temp = tempfile::tempdir().expect("temporary directory");
-    set_mode(temp.path(), 0o755);
+    set_mode(temp.path(), 0o555);
     let error = as_nobody(|| ProfDir::create(setup(temp.path())).expect_err("not ours"));
     let Some(error) = error else { return };
     assert_eq!(error.raw_os_error(), Some(libc::EACCES), "{error}");
