@@ -14,7 +14,7 @@ use crate::options::{OptionError, Options, split_words};
 use crate::process::environment::{Bind, Environment};
 use crate::process::{self, fork};
 use crate::variable::OwnedQueue;
-use crate::{clock, log};
+use crate::{clock, log, profdir};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -311,7 +311,7 @@ fn make_alone() -> &'static Agent {
             std::panic::set_hook(Box::new(|_| {}));
             if environment.dynamic {
                 log::init(&environment);
-                process::read_time_zone();
+                profdir::prime_time_zone();
             }
             environment
         }

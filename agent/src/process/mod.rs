@@ -83,17 +83,6 @@ impl Drop for SignalsBlocked {
     }
 }
 
-/// Prepares the conversion to local time while the process is still single-threaded: the C library
-/// reads TZ from the environment the first time only, and must not do so beside a setenv.
-pub fn read_time_zone() {
-    let now: libc::time_t = 0;
-    // SAFETY: both pointers are to locals of the right type.
-    unsafe {
-        let mut parts = std::mem::zeroed();
-        libc::localtime_r(&now, &mut parts);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
