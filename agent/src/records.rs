@@ -186,7 +186,7 @@ impl Trace {
     #[inline]
     pub fn of(level: u16, is_api: bool) -> Option<Trace> {
         let index = level / LEVEL_STEP;
-        if level % LEVEL_STEP != 0 || index as usize >= LEVEL_SLOTS {
+        if !level.is_multiple_of(LEVEL_STEP) || index as usize >= LEVEL_SLOTS {
             return None;
         }
         TRACE_OF[is_api as usize][index as usize]

@@ -131,7 +131,7 @@ pub unsafe fn batch(aging: u32, records: *const u8, len: usize) -> i32 {
     let Some(word) = open_gate() else {
         return SUCCESS;
     };
-    if records.is_null() || len == 0 || len > BATCH_MAX || len % ADDITIONAL != 0 {
+    if records.is_null() || len == 0 || len > BATCH_MAX || !len.is_multiple_of(ADDITIONAL) {
         return BAD_ARGUMENT;
     }
     let mut worst = SUCCESS;

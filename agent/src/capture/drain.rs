@@ -472,7 +472,7 @@ impl Drain {
                 self.dir.family(Place::Host, name, None)
             }
             OwnedKind::DataPreprocess { tag, device } => {
-                let binary = owned.bytes.len() % LEGACY_RECORD == 0;
+                let binary = owned.bytes.len().is_multiple_of(LEGACY_RECORD);
                 let records = if binary {
                     owned.bytes.len() / LEGACY_RECORD
                 } else {

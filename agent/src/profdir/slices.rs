@@ -224,7 +224,7 @@ impl Slices {
         };
         if family
             .record_size
-            .is_some_and(|size| size == 0 || bytes.len() % size != 0)
+            .is_some_and(|size| size == 0 || !bytes.len().is_multiple_of(size))
         {
             return Err(self.misuse(index, "it is not a whole number of records"));
         }
