@@ -114,6 +114,16 @@ pub enum StopError {
     Turn,
 }
 
+impl StopError {
+    /// The PROF_XXX directory that is still being written.
+    pub fn path(&self) -> Option<String> {
+        match self {
+            StopError::StillWriting { path, .. } => Some(path.to_string_lossy().into_owned()),
+            _ => None,
+        }
+    }
+}
+
 /// A capture that has ended.
 #[derive(Clone, Debug)]
 pub struct Stopped {

@@ -35,7 +35,7 @@ const PARAMS_LIMIT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_millis(1200);
 /// Clients at once; more wait in the backlog.
 const CONNECTIONS_MAX: usize = 16;
-/// Without inotify the socket's file is looked at this often.
+/// Without inotify, or when the file could not be made again, it is looked at this often.
 const FILE_CHECK: Duration = Duration::from_secs(2);
 /// How long a shutdown waits for the thread to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
@@ -202,6 +202,8 @@ struct Server {
     /// Number of the session that may give commands.
     holder: Option<u64>,
     sessions: u64,
+    /// When a file that was removed and could not be made again is tried next.
+    rebind_at: Option<Instant>,
 }
 
 impl Server {
@@ -213,21 +215,30 @@ impl Server {
             clients: Vec::new(),
             holder: None,
             sessions: 0,
+            rebind_at: None,
         }
     }
 
     fn serve(mut self) {
+        let Some(mut binding) = self.bind() else {
+            return;
+        };
         while !self.is_shut() {
-            let Some(binding) = self.bind() else {
-                return;
-            };
-            while !self.is_shut() && (self.is_exiting() || binding.in_place()) {
-                self.turn(&binding);
+            self.turn(&binding);
+            let now = Instant::now();
+            if self.is_exiting() || now < self.rebind_at.unwrap_or(now) || binding.in_place() {
+                continue;
             }
-            if self.is_shut() {
-                binding.remove();
+            // Somebody removed the file. Clients that are connected stay so, whatever comes of it.
+            match self.bind() {
+                Some(fresh) => {
+                    self.rebind_at = None;
+                    binding = fresh;
+                }
+                None => self.rebind_at = Some(now + FILE_CHECK),
             }
         }
+        binding.remove();
         self.say_farewell();
     }
 
@@ -284,7 +295,7 @@ impl Server {
     fn wait(&self, binding: &Binding) -> (bool, bool) {
         let deadline = self.clients.iter().filter_map(Client::deadline).min();
         let mut timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        if binding.watch().is_none() {
+        if binding.watch().is_none() || self.rebind_at.is_some() {
             timeout = Some(timeout.map_or(FILE_CHECK, |t| t.min(FILE_CHECK)));
         }
         let timeout = timeout.map(|t| Timespec {
@@ -379,8 +390,13 @@ impl Server {
     fn serve_session(&mut self, index: usize) {
         loop {
             let before = self.clients[index].connection.input().len();
+            let holder = self.holder;
             let demand = self.with_session(index, |session, connection, facts| {
-                session.next(connection, facts)
+                if Some(session.number) == holder {
+                    session.next(connection, facts)
+                } else {
+                    session.next_after_expiry(connection)
+                }
             });
             self.meet(index, demand);
             let client = &self.clients[index];

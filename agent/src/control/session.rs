@@ -209,6 +209,19 @@ impl Session {
         }
     }
 
+    /// Answers the first command of a client that was idle for so long that another one has its place.
+    pub fn next_after_expiry(&self, connection: &mut Connection) -> Demand {
+        if connection.input().is_empty() {
+            return Demand::None;
+        }
+        self.disconnect(
+            connection,
+            0,
+            "this session was idle and another client has its place",
+        );
+        Demand::End
+    }
+
     fn over_limit(&self, op: Op, capturing: bool) -> Option<String> {
         if op == Op::Quit {
             return None;
@@ -409,15 +422,19 @@ fn stop_reply(result: Result<Box<Stopped>, StopError>) -> Reply {
             ledger: Some(stopped.ledger),
             ..Reply::default()
         },
+        // The capture has ended, which is what was asked for; a stock client that is told of a failure
+        // gives up its session.
+        Err(error @ StopError::StillWriting { .. }) => Reply {
+            outcome: Some(Outcome::Success),
+            path: error.path(),
+            notes: vec![error.to_string()],
+            ..Reply::default()
+        },
         Err(error) => Reply {
             outcome: Some(match error {
                 StopError::NotStarted => Outcome::NotStarted,
                 _ => Outcome::Failed,
             }),
-            path: match &error {
-                StopError::StillWriting { path, .. } => Some(path.to_string_lossy().into_owned()),
-                _ => None,
-            },
             error: Some(error.to_string()),
             ..Reply::default()
         },
