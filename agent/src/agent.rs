@@ -5,8 +5,8 @@ use crate::capture::{
     self, Captures, Origin, Parts, Request, StartError, Started, StopMode, Stopped,
 };
 use crate::components::{Components, Handler};
+use crate::control::handle::Control;
 use crate::control::params::Params;
-use crate::control::server::Control;
 use crate::dictionary::Dictionary;
 use crate::gate::{self, Word};
 use crate::lanes::Lanes;
