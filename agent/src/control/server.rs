@@ -107,6 +107,8 @@ impl Server {
                     return None;
                 }
                 *bound = Some(binding.clone());
+                drop(bound);
+                binding.sweep_siblings(places.uid);
                 Some(binding)
             }
             Err(error) => {
