@@ -144,13 +144,10 @@ pub enum UsageError {
 
 /// Reads the command line, without the program's own name.
 pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
-    if let Some(first) = arguments.first().and_then(|word| word.to_str())
-        && let Some(verb) = VERBS.iter().find(|verb| verb.name == first)
-    {
-        return Ok(Invocation::Verb(
-            verb,
-            arguments.into_iter().skip(1).collect(),
-        ));
+    let first = arguments.first().and_then(|word| word.to_str());
+    if let Some(verb) = VERBS.iter().find(|verb| Some(verb.name) == first) {
+        let rest = arguments.into_iter().skip(1).collect();
+        return Ok(Invocation::Verb(verb, rest));
     }
     let mut given = Given::default();
     let mut words = arguments.into_iter();
@@ -275,6 +272,9 @@ impl Given {
                 if !self.environment.is_empty() {
                     return Err(UsageError::OnlyLaunch(ENVIRONMENT));
                 }
+                if self.agent.is_some() {
+                    return Err(UsageError::OnlyLaunch(AGENT_LIB));
+                }
                 Whom::Attach(self.pids)
             }
             (false, true) => Whom::Launch {
@@ -312,11 +312,8 @@ fn pids(value: &str) -> Result<Vec<u32>, UsageError> {
     let mut pids = Vec::new();
     for word in value.split(',') {
         rule.check(PID, word)?;
-        if let Ok(pid) = word.parse()
-            && !pids.contains(&pid)
-        {
-            pids.push(pid);
-        }
+        let pid = word.parse().ok().filter(|pid| !pids.contains(pid));
+        pids.extend(pid);
     }
     Ok(pids)
 }
@@ -333,9 +330,7 @@ fn absolute_output(path: &str) -> Result<String, UsageError> {
     };
     // Without "." and doubled slashes; ".." is left to the kernel because of symbolic links.
     let tidy: PathBuf = joined.components().collect();
-    if let Ok(meta) = std::fs::metadata(&tidy)
-        && !meta.is_dir()
-    {
+    if std::fs::metadata(&tidy).is_ok_and(|meta| !meta.is_dir()) {
         return Err(UsageError::OutputNotDirectory(tidy));
     }
     let text = tidy.into_os_string().into_string();

@@ -153,9 +153,7 @@ pub fn family(ancestor: u32) -> Vec<u32> {
             .to_str()
             .and_then(|name| name.parse::<u32>().ok());
         let Some(pid) = pid else { continue };
-        if let Some(stat) = Stat::read(pid)
-            && !stat.ended
-        {
+        if let Some(stat) = Stat::read(pid).filter(|stat| !stat.ended) {
             parents.push((pid, stat.parent));
         }
     }

@@ -422,3 +422,6 @@ impl Session {
         SessionError::Disconnected(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -149,6 +149,19 @@ fn control_d_and_control_c_mean_quit() {
 }
 
 #[test]
+fn commands_typed_ahead_are_all_carried_out() {
+    let (lab, target, server) = target();
+    let mut terminal = Terminal::attach(&lab, target.pid());
+    terminal.wait_for("(msprof) ");
+    terminal.type_in("start\rstop\rquit\r");
+    for result in ["start success", "stop success", "quit success"] {
+        terminal.wait_for(result);
+    }
+    terminal.exits(0);
+    server.join();
+}
+
+#[test]
 fn an_earlier_command_comes_back_with_the_up_key() {
     let (lab, target, server) = target();
     let mut terminal = Terminal::attach(&lab, target.pid());

@@ -285,9 +285,8 @@ impl Controller {
             self.show_progress(op, began, &late);
             self.pump(Instant::now() + PROGRESS_PACE);
         }
-        if op == Op::Start
-            && let Some(spread) = report::spread(&self.started_ns)
-        {
+        let spread = report::spread(&self.started_ns).filter(|_| op == Op::Start);
+        if let Some(spread) = spread {
             self.screen.say(&spread);
         }
     }
@@ -368,9 +367,8 @@ impl Controller {
             Ok(Event::Target(pid, event)) => self.target_event(pid, event),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        while let Some((since, _)) = self.unexplained.first()
-            && since.elapsed() >= EXIT_GRACE
-        {
+        let due = |(since, _): &(Instant, String)| since.elapsed() >= EXIT_GRACE;
+        while self.unexplained.first().is_some_and(due) {
             let (_, text) = self.unexplained.remove(0);
             self.screen.warn(&format!("{text}; the program runs on"));
         }

@@ -113,10 +113,9 @@ impl Controller {
     }
 
     pub(super) fn signal_program(&self, signal: Signal) {
-        if let Some(program) = &self.program
-            && self.exited.is_none()
-            && let Ok(group) = i32::try_from(program.pid)
-        {
+        let running = self.program.as_ref().filter(|_| self.exited.is_none());
+        let group = running.and_then(|program| i32::try_from(program.pid).ok());
+        if let Some(group) = group {
             // Its group ends with it: a failure means that there is nobody left.
             let _ = killpg(Pid::from_raw(group), signal);
         }
@@ -138,10 +137,8 @@ impl Controller {
 
     /// Launch mode: when nobody is left, the program's next process is waited for.
     pub(super) fn search_again(&mut self) {
-        if let Some(program) = &self.program
-            && self.targets.is_empty()
-            && self.exited.is_none()
-        {
+        let needed = self.targets.is_empty() && self.exited.is_none();
+        if let Some(program) = self.program.as_ref().filter(|_| needed) {
             program.search.until_found();
         }
     }
