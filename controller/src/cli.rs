@@ -62,7 +62,11 @@ impl PartialEq for Verb {
 impl Eq for Verb {}
 
 /// All verbs.
-pub static VERBS: &[Verb] = &[];
+pub static VERBS: &[Verb] = &[Verb {
+    name: "summary",
+    help: "summary <PROF_XXX>: what a capture holds: top calls, records, losses",
+    run: crate::summary::run,
+}];
 
 /// An option that is the controller's own.
 #[derive(Debug)]

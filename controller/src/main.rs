@@ -16,6 +16,7 @@ mod screen;
 mod search;
 mod session;
 mod signals;
+mod summary;
 mod target;
 
 use cli::{Dynamic, Invocation, Whom};

@@ -199,7 +199,7 @@ fn losses(text: &mut String, ledger: &Ledger) {
 }
 
 /// ` (runtime-api 3, task 1)`; nothing when all are 0.
-fn by_trace(text: &mut String, counts: &TraceCounts) {
+pub fn by_trace(text: &mut String, counts: &TraceCounts) {
     let counted = Trace::ALL
         .into_iter()
         .filter(|trace| counts.get(*trace) > 0);

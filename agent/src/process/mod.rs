@@ -3,6 +3,7 @@
 pub mod environment;
 pub mod fd;
 pub mod fork;
+pub mod peer;
 pub mod user;
 
 use std::io;
