@@ -291,7 +291,8 @@ impl Captures {
         match outcome {
             Some(stopped) => {
                 *self.last.lock() = Some(stopped.clone());
-                self.parts.lanes.discard();
+                // SAFETY: the gate is closed, and the drain, which had all consumers, has ended.
+                unsafe { self.parts.lanes.discard() };
                 self.enter(State::Idle);
                 Ok(stopped)
             }
