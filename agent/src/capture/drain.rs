@@ -10,6 +10,7 @@ use super::ledger::{Anchor, CaptureState, Ledger};
 use super::output::Output;
 use super::{Parts, Stopped};
 use crate::arena::SEGMENT_BYTES;
+use crate::clock;
 use crate::lanes::{Lane, MadeRing};
 use crate::process;
 use crate::ring::Consumer;
@@ -104,6 +105,7 @@ impl Drain {
     fn run(mut self, orders: &Receiver<Order>) -> Stopped {
         let mut sleep = SLEEP_BUSY;
         let mut snapshot_at = Instant::now();
+        let mut anchored_at = Instant::now();
         loop {
             match orders.recv_timeout(sleep) {
                 Ok(Order::AddDevice(device)) => self.output.add_device(device),
@@ -111,10 +113,14 @@ impl Drain {
                 Err(RecvTimeoutError::Timeout) => {}
                 // The agent object is gone, which happens in no live process.
                 Err(RecvTimeoutError::Disconnected) => {
-                    return self.finish(crate::clock::anchor(), None);
+                    return self.finish(clock::anchor(), None);
                 }
             }
             sleep = self.pass(false);
+            if anchored_at.elapsed() >= clock::REANCHOR_INTERVAL {
+                anchored_at = Instant::now();
+                clock::reanchor();
+            }
             if snapshot_at.elapsed() >= SNAPSHOT_INTERVAL {
                 snapshot_at = Instant::now();
                 self.publish_snapshot();
