@@ -5,8 +5,8 @@ use crate::capture::{
     self, Captures, Origin, Parts, Request, StartError, Started, StopMode, Stopped,
 };
 use crate::components::{Components, Handler};
+use crate::control::handle::Control;
 use crate::control::params::Params;
-use crate::control::server::Control;
 use crate::dictionary::Dictionary;
 use crate::gate::{self, Word};
 use crate::lanes::Lanes;
@@ -14,7 +14,7 @@ use crate::options::{OptionError, Options, split_words};
 use crate::process::environment::{Bind, Environment};
 use crate::process::{self, fork};
 use crate::variable::OwnedQueue;
-use crate::{clock, log};
+use crate::{clock, log, profdir};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -139,7 +139,9 @@ impl Agent {
     /// The application finalizes: a running capture and the control socket end.
     pub fn finalize(&self) {
         let _ = self.captures.stop(StopMode::NORMAL, &mut |_| {});
-        self.components.finalize().run_within(capture::STOP_LIMIT);
+        self.components
+            .finalize()
+            .run_within(capture::COMPONENT_LIMIT);
         self.control.shut_down();
     }
 
@@ -171,6 +173,8 @@ impl Agent {
         options: &str,
         output: Option<PathBuf>,
     ) -> Result<Started, ProgramStartError> {
+        // Not yet where the process is not in dynamic mode.
+        log::init(&self.environment);
         let options = split_words(options).and_then(Options::parse_words)?;
         let mut params = Params::from_options(&options, process::current_pid());
         let mut default_dir = capture::default_dir(self.environment.work_path.as_deref());
@@ -305,9 +309,9 @@ fn make_alone() -> &'static Agent {
         None => {
             let environment = Environment::read();
             std::panic::set_hook(Box::new(|_| {}));
-            log::init(&environment);
             if environment.dynamic {
-                process::read_time_zone();
+                log::init(&environment);
+                profdir::prime_time_zone();
             }
             environment
         }

@@ -5,186 +5,21 @@
 //! After the first record of a thread, a report takes no lock, allocates nothing and makes no system
 //! call.
 
-use crate::arena::{Arena, Block};
+mod lane;
+
+pub use lane::{Lane, OpenRange, RINGS, RingKey};
+
+use crate::arena::Arena;
 use crate::gate::Word;
 use crate::process;
-use crate::records::{RecordSize, Trace, TraceCounts};
-use crate::ring::{Producer, RingPlace};
+use crate::records::{Trace, TraceCounts};
+use crate::ring::Producer;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-/// Rings per lane: three record sizes, aging or not.
-pub const RINGS: usize = 6;
-/// Slots of a new ring by record size: 5 ms of one thread at full speed, in about a megabyte.
-const SLOTS: [usize; 3] = [16 * 1024, 8 * 1024, 4 * 1024];
-/// Fewest slots of a ring when the budget runs short.
-const MIN_SLOTS: usize = 256;
-/// Deepest nesting of named ranges on one thread.
-const RANGE_DEPTH: usize = 64;
-
-/// Which ring of a lane: record size and aging flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingKey {
-    /// Size of the records.
-    pub size: RecordSize,
-    /// Whether they may be deleted to keep the storage limit.
-    pub aging: bool,
-}
-
-impl RingKey {
-    /// The key of ring number `index`.
-    pub fn of(index: usize) -> RingKey {
-        let size = match index / 2 {
-            0 => RecordSize::Api,
-            1 => RecordSize::Compact,
-            _ => RecordSize::Additional,
-        };
-        RingKey {
-            size,
-            aging: index % 2 == 1,
-        }
-    }
-
-    /// Number of the ring, below [`RINGS`].
-    #[inline]
-    pub fn index(self) -> usize {
-        self.size as usize * 2 + self.aging as usize
-    }
-}
-
-/// What a thread lost, counted by the thread itself with plain stores.
-#[derive(Debug, Default)]
-struct Losses {
-    /// Capture that the counts belong to.
-    capture: AtomicU64,
-    counts: [AtomicU64; Trace::ALL.len()],
-}
-
-impl Losses {
-    /// Owner thread only.
-    fn add(&self, capture: u64, trace: Trace) {
-        if self.capture.load(Ordering::Relaxed) != capture {
-            for count in &self.counts {
-                count.store(0, Ordering::Relaxed);
-            }
-            // Release: who sees the new number sees the zeros.
-            self.capture.store(capture, Ordering::Release);
-        }
-        let count = &self.counts[trace as usize];
-        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release);
-    }
-
-    fn of(&self, capture: u64) -> TraceCounts {
-        let mut counts = TraceCounts::default();
-        if self.capture.load(Ordering::Acquire) == capture {
-            for (sum, count) in counts.0.iter_mut().zip(&self.counts) {
-                *sum = count.load(Ordering::Acquire);
-            }
-        }
-        counts
-    }
-}
-
-/// A named range that was pushed and not yet popped.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenRange {
-    /// Type number of its name.
-    pub kind: u32,
-    /// Ticks at the push.
-    pub begin: u64,
-}
-
-/// Open named ranges of one thread, innermost last.
-#[derive(Debug)]
-struct RangeStack {
-    capture: u64,
-    depth: usize,
-    open: [OpenRange; RANGE_DEPTH],
-}
-
-/// What only the owner thread touches.
-#[derive(Debug)]
-struct Owned {
-    producers: [Option<Producer>; RINGS],
-    ranges: RangeStack,
-}
-
-/// A ring as the drain thread learns of it.
-#[derive(Debug)]
-struct MadeRing {
-    key: RingKey,
-    place: RingPlace,
-    block: Block,
-}
-
-/// One thread's rings and counters.
-#[derive(Debug)]
-pub struct Lane {
-    /// Kernel thread id of the owner.
-    pub tid: u32,
-    generation: u32,
-    ended: AtomicBool,
-    owned: UnsafeCell<Owned>,
-    made: Mutex<Vec<MadeRing>>,
-    made_count: AtomicUsize,
-    losses: Losses,
-}
-
-// SAFETY: `owned` is touched by the owner thread only (through `with_lane`, which hands out the
-// current thread's lane); everything else is atomics or behind a lock.
-unsafe impl Sync for Lane {}
-
-impl Lane {
-    /// Whether the thread has ended: it reports nothing any more.
-    pub fn ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
-    }
-
-    /// Number of rings; grows while the thread lives.
-    pub fn rings(&self) -> usize {
-        self.made_count.load(Ordering::Acquire)
-    }
-
-    /// Ring number `n` in the order of making.
-    pub fn ring(&self, n: usize) -> Option<(RingKey, RingPlace)> {
-        self.made.lock().get(n).map(|ring| (ring.key, ring.place))
-    }
-
-    /// What this thread lost in `capture`.
-    pub fn lost(&self, capture: u64) -> TraceCounts {
-        self.losses.of(capture)
-    }
-
-    /// Counts a record of this thread as lost. Owner thread only.
-    #[cold]
-    fn lose(&self, capture: u64, trace: Trace) {
-        self.losses.add(capture, trace);
-    }
-
-    #[cold]
-    fn make_ring(&self, arena: &Arena, key: RingKey) -> Option<Producer> {
-        let mut slots = SLOTS[key.size as usize];
-        let (block, slots) = loop {
-            match arena.take(RingPlace::block_bytes(key.size, slots)) {
-                Some(block) => break (block, slots),
-                None if slots > MIN_SLOTS => slots /= 2,
-                None => return None,
-            }
-        };
-        // SAFETY: the block is ours, page aligned, its first page is zero, and it is given back only
-        // when this thread has ended (`Lanes::retire`).
-        let place = unsafe { RingPlace::new(arena.pointer(&block), key.size, slots) };
-        let mut made = self.made.lock();
-        made.push(MadeRing { key, place, block });
-        self.made_count.store(made.len(), Ordering::Release);
-        // SAFETY: the ring was made just now; this is its only producer.
-        Some(unsafe { Producer::new(place) })
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The current thread's hold on its lane; marks the lane as ended when the thread ends.
 struct LaneHold(Cell<Option<Arc<Lane>>>);
@@ -193,7 +28,7 @@ impl Drop for LaneHold {
     fn drop(&mut self) {
         if let Some(lane) = self.0.take() {
             // Lanes lie on the heap, so this is harmless in a forked child as well.
-            lane.ended.store(true, Ordering::Release);
+            lane.end();
         }
     }
 }
@@ -261,7 +96,7 @@ impl Lanes {
     ) -> Result<(), Dropped> {
         self.with_lane(|lane| {
             // SAFETY: this is the owner thread, and nothing below calls back into this function.
-            let owned = unsafe { &mut *lane.owned.get() };
+            let owned = unsafe { lane.owned() };
             let slot = &mut owned.producers[key.index()];
             let number = word.number();
             let producer = match slot {
@@ -322,22 +157,7 @@ impl Lanes {
 
     #[cold]
     fn adopt(&self, hold: &LaneHold) -> Arc<Lane> {
-        let lane = Arc::new(Lane {
-            tid: process::current_tid(),
-            generation: self.generation,
-            ended: AtomicBool::new(false),
-            owned: UnsafeCell::new(Owned {
-                producers: Default::default(),
-                ranges: RangeStack {
-                    capture: 0,
-                    depth: 0,
-                    open: [OpenRange::default(); RANGE_DEPTH],
-                },
-            }),
-            made: Mutex::default(),
-            made_count: AtomicUsize::new(0),
-            losses: Losses::default(),
-        });
+        let lane = Arc::new(Lane::new(process::current_tid(), self.generation));
         self.all.lock().push(lane.clone());
         self.version.fetch_add(1, Ordering::Release);
         hold.0.set(Some(lane.clone()));
@@ -346,39 +166,21 @@ impl Lanes {
 
     /// Opens a named range on the current thread; false when too many are open.
     pub fn push_range(&self, number: u64, range: OpenRange) -> bool {
-        self.with_ranges(number, |ranges, _| {
-            let fits = ranges.depth < RANGE_DEPTH;
-            if fits {
-                ranges.open[ranges.depth] = range;
-                ranges.depth += 1;
-            }
-            fits
-        })
-        .unwrap_or(false)
+        // SAFETY: owner thread; the stack calls nothing back.
+        self.with_lane(|lane| Ok(unsafe { lane.owned() }.ranges.push(number, range)))
+            .unwrap_or(false)
     }
 
     /// Closes the innermost named range of the current thread that was opened in this capture; also
     /// tells the thread's id.
     pub fn pop_range(&self, number: u64) -> Option<(OpenRange, u32)> {
-        self.with_ranges(number, |ranges, tid| {
-            ranges.depth = ranges.depth.checked_sub(1)?;
-            Some((ranges.open[ranges.depth], tid))
-        })
-        .flatten()
-    }
-
-    fn with_ranges<R>(&self, number: u64, f: impl FnOnce(&mut RangeStack, u32) -> R) -> Option<R> {
         self.with_lane(|lane| {
-            // SAFETY: owner thread; `f` is one of the two closures above, which call nothing.
-            let ranges = unsafe { &mut (*lane.owned.get()).ranges };
-            if ranges.capture != number {
-                // Ranges of an earlier capture can no longer be closed.
-                ranges.capture = number;
-                ranges.depth = 0;
-            }
-            Ok(f(ranges, lane.tid))
+            // SAFETY: owner thread; the stack calls nothing back.
+            let range = unsafe { lane.owned() }.ranges.pop(number);
+            Ok(range.map(|range| (range, lane.tid)))
         })
         .ok()
+        .flatten()
     }
 
     /// Counts a record that no lane could count.
@@ -412,9 +214,7 @@ impl Lanes {
         self.all.lock().retain(|other| !Arc::ptr_eq(other, lane));
         self.version.fetch_add(1, Ordering::Release);
         if let Some(arena) = self.arena.get() {
-            for ring in lane.made.lock().drain(..) {
-                arena.give_back(ring.block);
-            }
+            lane.surrender(arena);
         }
     }
 
@@ -430,9 +230,7 @@ impl Lanes {
             return;
         };
         for lane in self.all.lock().iter() {
-            for ring in lane.made.lock().iter() {
-                arena.discard_tail(&ring.block);
-            }
+            lane.discard(arena);
         }
         arena.discard_free();
     }
@@ -440,9 +238,10 @@ impl Lanes {
 
 #[cfg(test)]
 mod tests {
+    use super::lane::MIN_SLOTS;
     use super::*;
-    use crate::records::ApiRecord;
-    use crate::ring::Consumer;
+    use crate::records::{ApiRecord, RecordSize};
+    use crate::ring::{Consumer, RingPlace};
     use zerocopy::{FromZeros, IntoBytes};
 
     const KEY: RingKey = RingKey {

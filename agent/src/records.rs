@@ -153,10 +153,10 @@ pub enum Trace {
     ModelExecution = 1,
     /// Records of level aicpu.
     Aicpu = 2,
-    /// Api records of level acl and above (tx, frameworks).
+    /// Api records of level acl.
     Acl = 3,
-    /// Everything that describes tasks and operators: node and hccl records, compact, additional
-    /// and variable families.
+    /// Everything else, which is taken whenever it is sent: api records of nodes, communication, marks
+    /// and frameworks; compact, additional and variable families.
     Task = 4,
 }
 
@@ -186,7 +186,7 @@ impl Trace {
     #[inline]
     pub fn of(level: u16, is_api: bool) -> Option<Trace> {
         let index = level / LEVEL_STEP;
-        if level % LEVEL_STEP != 0 || index as usize >= LEVEL_SLOTS {
+        if !level.is_multiple_of(LEVEL_STEP) || index as usize >= LEVEL_SLOTS {
             return None;
         }
         TRACE_OF[is_api as usize][index as usize]
@@ -209,8 +209,8 @@ static TRACE_OF: [[Option<Trace>; LEVEL_SLOTS]; 2] = {
             level::RUNTIME => Trace::RuntimeApi,
             level::MODEL => Trace::ModelExecution,
             level::AICPU => Trace::Aicpu,
-            level::NODE | level::HCCL => Trace::Task,
-            _ => Trace::Acl,
+            level::ACL => Trace::Acl,
+            _ => Trace::Task,
         });
         i += 1;
     }

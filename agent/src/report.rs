@@ -10,8 +10,8 @@ use crate::clock;
 use crate::gate::{self, Word};
 use crate::lanes::{Dropped, OpenRange, RingKey};
 use crate::records::{
-    AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordSize, Trace, VARIABLE_MAX,
-    level,
+    AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordHead, RecordSize, Trace,
+    VARIABLE_MAX, level,
 };
 use crate::variable::{Owned, OwnedKind};
 use zerocopy::{FromZeros, IntoBytes};
@@ -21,6 +21,8 @@ pub const SUCCESS: i32 = 0;
 /// Null pointer, wrong length or wrong magic.
 pub const BAD_ARGUMENT: i32 = -1;
 
+/// Offset of the payload's length in the head of a record.
+const DATA_LEN_OFFSET: usize = std::mem::offset_of!(RecordHead, data_len);
 /// Bytes of one additional record.
 const ADDITIONAL: usize = size_of::<AdditionalRecord>();
 /// Most bytes of a batch of additional records.
@@ -129,7 +131,7 @@ pub unsafe fn batch(aging: u32, records: *const u8, len: usize) -> i32 {
     let Some(word) = open_gate() else {
         return SUCCESS;
     };
-    if records.is_null() || len == 0 || len > BATCH_MAX || len % ADDITIONAL != 0 {
+    if records.is_null() || len == 0 || len > BATCH_MAX || !len.is_multiple_of(ADDITIONAL) {
         return BAD_ARGUMENT;
     }
     let mut worst = SUCCESS;
@@ -211,18 +213,22 @@ fn variable(word: Word, bytes: &[u8]) -> i32 {
         return unreadable(magic);
     };
     if word.takes(trace) {
-        queue(word, trace, OwnedKind::Variable, bytes);
+        let mut owned: Box<[u8]> = bytes.into();
+        // The parser walks such a family by this field; the call's own length is what counts.
+        let data_len = (bytes.len() - HEAD_SIZE) as u32;
+        owned[DATA_LEN_OFFSET..DATA_LEN_OFFSET + 4].copy_from_slice(&data_len.to_le_bytes());
+        queue(word, trace, OwnedKind::Variable, owned);
     }
     SUCCESS
 }
 
-fn queue(word: Word, trace: Trace, kind: OwnedKind, bytes: &[u8]) {
+fn queue(word: Word, trace: Trace, kind: OwnedKind, bytes: Box<[u8]>) {
     if let Some(agent) = Agent::current() {
         let owned = Owned {
             capture: word.number(),
             trace,
             kind,
-            bytes: bytes.into(),
+            bytes,
         };
         if !agent.owned.push(owned) {
             agent.lanes.lose_homeless(trace);
@@ -244,7 +250,7 @@ pub fn data_preprocess(tag: &[u8], device: i32, bytes: &[u8]) -> i32 {
             tag: tag.into(),
             device: u32::try_from(device).ok(),
         };
-        queue(word, Trace::Aicpu, kind, bytes);
+        queue(word, Trace::Aicpu, kind, bytes.into());
     }
     SUCCESS
 }

@@ -65,7 +65,7 @@ impl RingPlace {
     /// `block` is aligned to 128 bytes, its first `SLOTS_OFFSET` bytes are zero, it is valid for `block_bytes(size, slots)` bytes as long
     /// as the place or a copy of it is used, and used by nothing else. `slots` is a power of two.
     pub unsafe fn new(block: *mut u8, size: RecordSize, slots: usize) -> RingPlace {
-        debug_assert!(slots.is_power_of_two() && block as usize % 128 == 0);
+        debug_assert!(slots.is_power_of_two() && (block as usize).is_multiple_of(128));
         RingPlace {
             header: block.cast(),
             slots: block.wrapping_add(SLOTS_OFFSET),

@@ -5,24 +5,17 @@
 //! goes on emptying the rings, so that everything that was reported is counted as lost.
 
 use super::account::{self, Account};
+use super::handle::{DrainHandle, Order, Progress};
 use super::ledger::{Anchor, CaptureState, Ledger};
-use super::router::{RouteKey, Router};
+use super::output::Output;
 use super::{Parts, Stopped};
-use crate::control::params::{Params, SampleFill};
-use crate::gate;
 use crate::lanes::{Lane, RingKey};
 use crate::process;
-use crate::profdir::{self, FamilyId, Place, ProfDir, ProfDirError};
-use crate::records::{RecordSize, Trace, TraceCounts};
 use crate::ring::Consumer;
-use crate::variable::{Owned, OwnedKind};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Between two passes when little comes in, when something does, and when a ring fills up.
@@ -34,68 +27,6 @@ const WRITE_BYTES: u64 = 64 * 1024;
 const MAX_AGE: Duration = Duration::from_millis(10);
 /// How often the account is made visible to `status`, and the dictionary is looked at.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
-/// Most sentences in a ledger.
-const NOTES_MAX: usize = 50;
-/// Legacy binary records have this size (spec 3 section 6.3).
-const LEGACY_RECORD: usize = 128;
-
-enum Order {
-    AddDevice(u32),
-    Finish { stop: Anchor, note: Option<String> },
-}
-
-/// What is shared with whoever watches.
-#[derive(Debug, Default)]
-struct Progress {
-    remaining: AtomicU64,
-    ledger: Mutex<Ledger>,
-}
-
-/// The controlling end of a drain thread.
-#[derive(Debug)]
-pub struct DrainHandle {
-    orders: Sender<Order>,
-    progress: Arc<Progress>,
-    thread: std::thread::JoinHandle<()>,
-    /// Receives the result when everything is written.
-    pub outcome: Receiver<Stopped>,
-}
-
-impl std::fmt::Debug for Order {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Order::AddDevice(_) => "AddDevice",
-            Order::Finish { .. } => "Finish",
-        })
-    }
-}
-
-impl DrainHandle {
-    /// A device was opened.
-    pub fn add_device(&self, device: u32) {
-        let _ = self.orders.send(Order::AddDevice(device));
-    }
-
-    /// Nothing more is reported: write the rest and end. `note` goes into the ledger.
-    pub fn finish(&self, stop: Anchor, note: Option<String>) {
-        let _ = self.orders.send(Order::Finish { stop, note });
-    }
-
-    /// Whether the thread has ended without a result, which only a panic can bring about.
-    pub fn is_gone(&self) -> bool {
-        self.thread.is_finished() && self.outcome.is_empty()
-    }
-
-    /// Bytes that wait in the rings.
-    pub fn remaining(&self) -> u64 {
-        self.progress.remaining.load(Ordering::Relaxed)
-    }
-
-    /// The account as of the last tenth of a second.
-    pub fn snapshot(&self) -> Ledger {
-        self.progress.ledger.lock().clone()
-    }
-}
 
 /// One ring being drained.
 #[derive(Debug)]
@@ -114,59 +45,33 @@ struct LaneDrain {
 }
 
 /// Everything that the drain thread owns.
+#[derive(Debug)]
 pub struct Drain {
     number: u64,
-    dir: ProfDir,
+    output: Output,
     ledger: Ledger,
-    params: Params,
     parts: Parts,
     lanes: Vec<LaneDrain>,
     lanes_version: Option<u64>,
-    /// Accounts of threads whose lanes were retired, and of reports without a lane.
+    /// Accounts of threads whose lanes were retired.
     closed: Vec<Account>,
+    /// Account of reports that went through no lane.
     owned: Account,
-    router: Router,
-    api_families: [FamilyId; 2],
-    strings: (FamilyId, usize),
-    types: (FamilyId, usize),
-    devices: BTreeSet<u32>,
-    error: Option<String>,
     progress: Arc<Progress>,
 }
 
 impl Drain {
-    /// Prepares the drain of capture `number` into `dir`; `ledger` holds what is known at the start.
-    pub fn new(
-        number: u64,
-        mut dir: ProfDir,
-        ledger: Ledger,
-        params: Params,
-        parts: Parts,
-    ) -> Drain {
-        let mut host = |name: &str, size| dir.family(Place::Host, name, size);
-        let api = Some(RecordSize::Api.bytes());
-        let api_families = [
-            host("unaging.api_event.data", api),
-            host("aging.api_event.data", api),
-        ];
-        let strings = host("unaging.additional.hash_dic", None);
-        let types = host("unaging.additional.type_info_dic", None);
+    /// Prepares the drain of capture `number`; `ledger` holds what is known at the start.
+    pub fn new(number: u64, output: Output, ledger: Ledger, parts: Parts) -> Drain {
         Drain {
             number,
-            dir,
+            output,
             ledger,
-            params,
             parts,
             lanes: Vec::new(),
             lanes_version: None,
             closed: Vec::new(),
             owned: Account::default(),
-            router: Router::default(),
-            api_families,
-            strings: (strings, 0),
-            types: (types, 0),
-            devices: BTreeSet::new(),
-            error: None,
             progress: Arc::default(),
         }
     }
@@ -178,9 +83,9 @@ impl Drain {
         let progress = self.progress.clone();
         for &device in devices {
             // Before the capture is said to run, so that a killed process leaves them complete.
-            self.add_device(device);
+            self.output.add_device(device);
         }
-        self.write_names();
+        self.output.write_names();
         self.publish_ledger();
         let thread = process::spawn("msprof-drain", move || {
             let stopped = self.run(&received);
@@ -200,7 +105,7 @@ impl Drain {
         let mut snapshot_at = Instant::now();
         loop {
             match orders.recv_timeout(sleep) {
-                Ok(Order::AddDevice(device)) => self.add_device(device),
+                Ok(Order::AddDevice(device)) => self.output.add_device(device),
                 Ok(Order::Finish { stop, note }) => return self.finish(stop, note),
                 Err(RecvTimeoutError::Timeout) => {}
                 // The agent object is gone, which happens in no live process.
@@ -219,7 +124,7 @@ impl Drain {
     /// Takes what waits; returns how long to sleep. `all`: small and young pieces too.
     fn pass(&mut self, all: bool) -> Duration {
         // Names first: a killed process then leaves no record whose name is missing.
-        self.write_names();
+        self.output.write_names();
         self.refresh_lanes();
         self.take_owned();
         let mut lanes = std::mem::take(&mut self.lanes);
@@ -303,7 +208,7 @@ impl Drain {
             .map(|source| source.consumer.published(self.number))
             .sum();
         if !account.balances() {
-            self.note(format!(
+            self.output.note(format!(
                 "thread {}: {} records were published but {} taken; please report this",
                 account.tid,
                 account.published,
@@ -320,136 +225,9 @@ impl Drain {
         let readable = source.consumer.readable(self.number);
         let count = (readable.first.len() + readable.second.len()) / size;
         for part in [readable.first, readable.second] {
-            if source.key.size == RecordSize::Api {
-                let family = self.api_families[source.key.aging as usize];
-                self.write(family, part, &count_api(part), account);
-            } else {
-                self.write_runs(source.key, part, account);
-            }
+            self.output.write_records(source.key, part, account);
         }
         source.consumer.release(count as u64);
-    }
-
-    /// Writes compact or additional records, one append for each run of records of one family.
-    fn write_runs(&mut self, ring: RingKey, mut records: &[u8], account: &mut Account) {
-        let size = ring.size.bytes();
-        let only_device = match self.devices.len() {
-            1 => self.devices.first().copied(),
-            _ => None,
-        };
-        while records.len() >= size {
-            let key = RouteKey::of(ring, records, only_device);
-            let run = records
-                .chunks_exact(size)
-                .take_while(|record| RouteKey::of(ring, record, only_device) == key)
-                .count();
-            let (part, rest) = records.split_at(run * size);
-            if let Some(device) = key.device() {
-                self.add_device(device);
-            }
-            let family = self
-                .router
-                .family(key, &self.parts.dictionary, &mut self.dir);
-            let mut counts = TraceCounts::default();
-            if let Some(trace) = Trace::of(key.level, false) {
-                counts.add(trace, run as u64);
-            }
-            self.write(family, part, &counts, account);
-            records = rest;
-        }
-    }
-
-    fn write(
-        &mut self,
-        family: FamilyId,
-        bytes: &[u8],
-        counts: &TraceCounts,
-        account: &mut Account,
-    ) {
-        if bytes.is_empty() {
-            return;
-        }
-        if self.error.is_some() {
-            account.unwritten.merge(counts);
-            return;
-        }
-        match self.dir.append(family, bytes, counts) {
-            Ok(()) => account.written.merge(counts),
-            Err(error) => {
-                let kept = error.kept().counts;
-                account.written.merge(&kept);
-                for ((lost, all), kept) in account.unwritten.0.iter_mut().zip(counts.0).zip(kept.0)
-                {
-                    *lost += all - kept;
-                }
-                self.write_failed(&error);
-            }
-        }
-    }
-
-    fn write_failed(&mut self, error: &ProfDirError) {
-        if error.is_limit() {
-            self.note(error.to_string());
-            return;
-        }
-        if self.error.is_none() {
-            tracing::error!("capture ended: {error}");
-            self.note(format!("capture ended: {error}"));
-            self.error = Some(error.to_string());
-            gate::close(self.number);
-        }
-    }
-
-    fn note(&mut self, note: String) {
-        let notes = &mut self.ledger.notes;
-        if notes.len() < NOTES_MAX && !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-
-    /// Writes names that were registered since the last time.
-    fn write_names(&mut self) {
-        let mut lines = Vec::new();
-        let types = self.parts.dictionary.types_from(self.types.1);
-        if !types.is_empty() {
-            for entry in &types {
-                profdir::type_line(&mut lines, entry.level, entry.kind, &entry.name);
-            }
-            self.types.1 += types.len();
-            self.router.forget();
-            self.write_text(self.types.0, &lines);
-        }
-        let strings = self.parts.dictionary.strings_from(self.strings.1);
-        if !strings.is_empty() {
-            lines.clear();
-            for entry in &strings {
-                profdir::hash_line(&mut lines, entry.id, entry.text.to_bytes());
-            }
-            self.strings.1 += strings.len();
-            self.write_text(self.strings.0, &lines);
-        }
-    }
-
-    fn write_text(&mut self, family: FamilyId, lines: &[u8]) {
-        let mut account = Account::default();
-        self.write(family, lines, &TraceCounts::default(), &mut account);
-    }
-
-    fn add_device(&mut self, device: u32) {
-        if !self.devices.insert(device) || self.error.is_some() {
-            return;
-        }
-        let sample = self.params.sample_json(&SampleFill {
-            devices: &device.to_string(),
-            host: false,
-            result_dir: &self.dir.path().to_string_lossy(),
-            pid: process::current_pid(),
-        });
-        // The capture's own start: the parser drops aicpu records that are older than the device's.
-        let start = self.ledger.start;
-        if let Err(error) = self.dir.add_device(device, &sample, start, None) {
-            self.write_failed(&error);
-        }
     }
 
     /// Files long and legacy reports.
@@ -457,47 +235,9 @@ impl Drain {
         while let Some(owned) = self.parts.owned.pop() {
             // A report that came too late for the capture in which it was made.
             if owned.capture == self.number {
-                self.write_owned(&owned);
+                self.output.write_owned(&owned, &mut self.owned);
             }
         }
-    }
-
-    fn write_owned(&mut self, owned: &Owned) {
-        let mut account = self.owned;
-        let mut counts = TraceCounts::default();
-        let family = match &owned.kind {
-            OwnedKind::Variable => {
-                counts.add(owned.trace, 1);
-                let name = "unaging.variable.capture_op_info";
-                self.dir.family(Place::Host, name, None)
-            }
-            OwnedKind::DataPreprocess { tag, device } => {
-                let binary = owned.bytes.len() % LEGACY_RECORD == 0;
-                let records = if binary {
-                    owned.bytes.len() / LEGACY_RECORD
-                } else {
-                    1
-                };
-                counts.add(owned.trace, records as u64);
-                self.legacy_family(tag, *device)
-            }
-        };
-        account.published += counts.total();
-        self.write(family, &owned.bytes, &counts, &mut account);
-        self.owned = account;
-    }
-
-    /// Family of a DATA_PREPROCESS report; device 64 stands for the host (spec 3 section 3).
-    fn legacy_family(&mut self, tag: &[u8], device: Option<u32>) -> FamilyId {
-        const HOST: u32 = 64;
-        let tag = profdir::family_file_name(tag);
-        let device = device.filter(|&device| device < HOST);
-        if let Some(device) = device {
-            self.add_device(device);
-        }
-        let place = device.map_or(Place::Host, Place::Device);
-        let name = format!("DATA_PREPROCESS.{tag}.{}", device.unwrap_or(HOST));
-        self.dir.family(place, &name, None)
     }
 
     /// The account so far.
@@ -514,17 +254,8 @@ impl Drain {
         let mut owned = self.owned;
         owned.dropped = self.parts.lanes.homeless();
         account::add(&mut ledger, &owned);
-        ledger.devices = self.devices.iter().copied().collect();
         ledger.unreadable = self.parts.unreadable.load(Ordering::Relaxed);
-        // `written` is what is in the directory: aged out records are no longer.
-        ledger.aged_out = self.dir.aged_out();
-        for (written, aged) in ledger.written.0.iter_mut().zip(ledger.aged_out.0) {
-            *written -= aged.min(*written);
-        }
-        ledger.bytes = self.dir.bytes();
-        if self.error.is_some() {
-            ledger.state = CaptureState::Failed;
-        }
+        self.output.complete(&mut ledger);
         ledger
     }
 
@@ -535,15 +266,13 @@ impl Drain {
     /// Writes the ledger of a capture that has just begun: what a killed process leaves behind.
     fn publish_ledger(&mut self) {
         let ledger = self.sum_up();
-        if let Err(error) = self.dir.write_ledger(&ledger) {
-            self.write_failed(&error);
-        }
+        self.output.write_ledger(&ledger);
         *self.progress.ledger.lock() = ledger;
     }
 
     fn finish(mut self, stop: Anchor, note: Option<String>) -> Stopped {
         if let Some(note) = note {
-            self.note(note);
+            self.output.note(note);
         }
         self.pass(true);
         // Once more: the first pass may have taken long, and names may have come with the last records.
@@ -553,34 +282,14 @@ impl Drain {
         }
         self.ledger.stop = Some(stop);
         self.ledger.state = CaptureState::Complete;
-        if let Err(error) = self.dir.finish(stop) {
-            self.write_failed(&error);
-        }
-        let mut ledger = self.sum_up();
-        if let Err(error) = self.dir.write_ledger(&ledger) {
-            self.write_failed(&error);
-            ledger = self.sum_up();
-        }
+        self.output.finish(stop);
+        let ledger = self.sum_up();
+        self.output.write_ledger(&ledger);
+        // Once more: the ledger itself may have failed to be written.
+        let ledger = self.sum_up();
         *self.progress.ledger.lock() = ledger.clone();
-        let path: PathBuf = self.dir.path().to_owned();
-        Stopped {
-            path,
-            ledger,
-            error: self.error,
-        }
+        self.output.into_stopped(ledger)
     }
-}
-
-/// Api records by trace.
-fn count_api(records: &[u8]) -> TraceCounts {
-    let mut counts = TraceCounts::default();
-    for record in records.chunks_exact(RecordSize::Api.bytes()) {
-        let level = u16::from_le_bytes([record[2], record[3]]);
-        if let Some(trace) = Trace::of(level, true) {
-            counts.add(trace, 1);
-        }
-    }
-    counts
 }
 
 impl LaneDrain {

@@ -11,149 +11,42 @@ pub mod ledger;
 
 mod account;
 mod drain;
+mod handle;
+mod outcome;
+mod output;
 mod router;
+
+pub use outcome::{Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped};
 
 use crate::clock;
 use crate::components::{Components, Session};
-use crate::control::params::{Fill, Params, SampleFill};
+use crate::control::params::{Fill, SampleFill};
 use crate::dictionary::Dictionary;
 use crate::gate::{self, Word};
 use crate::lanes::Lanes;
 use crate::process;
-use crate::profdir::{ProfDir, ProfDirError, Setup};
+use crate::profdir::{ProfDir, Setup};
 use crate::records::Trace;
 use crate::variable::OwnedQueue;
 use crossbeam_channel::Receiver;
-use drain::{Drain, DrainHandle};
+use drain::Drain;
+use handle::DrainHandle;
 use ledger::Ledger;
+use output::Output;
 use parking_lot::{Condvar, Mutex};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What all components together may take at a start or stop.
-const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
+pub const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
 /// A stop is answered within this, whatever the disk does: the stock client gives up after 60 s.
 pub const STOP_LIMIT: Duration = Duration::from_secs(50);
 /// How often a stop that takes long says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a call waits for another one that is just starting or stopping a capture.
 const TURN_LIMIT: Duration = Duration::from_secs(60);
-
-/// Who started a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A client on the control socket: its capture ends when it goes.
-    Client,
-    /// The program itself, through our own API.
-    Program,
-}
-
-/// Why a capture does not start. Nothing is changed then.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// One runs.
-    #[error("a capture is running already")]
-    AlreadyStarted,
-    /// MSPROF_AGENT_NEED_DEVICE=1 and no device.
-    #[error("no device is open yet (MSPROF_AGENT_NEED_DEVICE=1 asks for one)")]
-    NoDevice,
-    /// A slow disk still takes the last capture.
-    #[error("the last capture is still being written to {}; try again when it is complete", .0.display())]
-    StillWriting(PathBuf),
-    /// The PROF directory cannot be made.
-    #[error(transparent)]
-    Directory(#[from] ProfDirError),
-    /// No memory for the rings.
-    #[error("no memory for the buffers ({0}); lower MSPROF_AGENT_BUFFER_MB")]
-    Memory(io::Error),
-    /// No thread.
-    #[error("no thread can be started ({0}); raise the limit of processes (ulimit -u, pids.max)")]
-    Thread(io::Error),
-    /// The agent has turned itself off.
-    #[error("the agent has turned itself off: {0}")]
-    Disabled(String),
-    /// Another start or stop did not end.
-    #[error("another start or stop is under way and does not end")]
-    Turn,
-}
-
-/// A capture that has begun.
-#[derive(Clone, Debug)]
-pub struct Started {
-    /// The PROF_XXX directory.
-    pub path: PathBuf,
-    /// CLOCK_MONOTONIC_RAW ns at which records began to be taken.
-    pub started_ns: u64,
-    /// Things to say although it succeeded.
-    pub notes: Vec<String>,
-}
-
-/// Why a capture does not stop.
-#[derive(Debug, thiserror::Error)]
-pub enum StopError {
-    /// None runs.
-    #[error("no capture is running")]
-    NotStarted,
-    /// Records are no longer taken, but the rest is not written yet.
-    #[error(
-        "the capture has ended, but {} MB are still to be written to {}; \
-         they are written in the background and the directory is complete when end_info is there",
-        .remaining >> 20, .path.display()
-    )]
-    StillWriting {
-        /// The PROF_XXX directory.
-        path: PathBuf,
-        /// Bytes to go.
-        remaining: u64,
-    },
-    /// Another start or stop did not end.
-    #[error("another start or stop is under way and does not end")]
-    Turn,
-}
-
-/// A capture that has ended.
-#[derive(Clone, Debug)]
-pub struct Stopped {
-    /// The PROF_XXX directory.
-    pub path: PathBuf,
-    /// Its account.
-    pub ledger: Ledger,
-    /// Why it ended early or could not be written whole.
-    pub error: Option<String>,
-}
-
-/// How a stop treats the components and the clock on the wall.
-#[derive(Clone, Copy, Debug)]
-pub struct StopMode {
-    /// Whether handlers are told; not during exit, when their libraries may be half torn down.
-    pub tell_components: bool,
-    /// What the stop may take.
-    pub limit: Duration,
-}
-
-impl StopMode {
-    /// A stop on command.
-    pub const NORMAL: StopMode = StopMode {
-        tell_components: true,
-        limit: STOP_LIMIT,
-    };
-}
-
-/// What a capture is told at its start.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Options of the session.
-    pub params: Params,
-    /// Who asks.
-    pub origin: Origin,
-    /// Where PROF_XXX goes when the params do not say.
-    pub default_dir: PathBuf,
-    /// Whether an open device is required.
-    pub need_device: bool,
-}
 
 #[derive(Debug)]
 struct Running {
@@ -201,21 +94,6 @@ pub struct Captures {
     changed: Condvar,
     count: AtomicU64,
     last: Mutex<Option<Stopped>>,
-}
-
-/// What is going on.
-#[derive(Clone, Debug, Default)]
-pub struct Status {
-    /// Whether a capture runs.
-    pub capturing: bool,
-    /// Whether the last capture is still being written.
-    pub writing: bool,
-    /// Its directory, or that of the last one.
-    pub path: Option<PathBuf>,
-    /// Its account so far, or that of the last one.
-    pub ledger: Option<Ledger>,
-    /// Captures begun so far.
-    pub captures: u64,
 }
 
 impl Captures {
@@ -308,7 +186,8 @@ impl Captures {
         }
         ledger.notes.clone_from(&notes);
         let params = request.params.clone();
-        let drain = Drain::new(number, dir, ledger, params, parts.clone());
+        let output = Output::new(number, dir, parts.dictionary.clone(), params, start);
+        let drain = Drain::new(number, output, ledger, parts.clone());
         let drain = drain.spawn(devices).map_err(StartError::Thread)?;
         self.count.store(index, Ordering::Relaxed);
         gate::set(Word::capturing(number, selection.bits()));

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::places::{
-    PlaceError, PlaceInputs, SUN_PATH_SIZE, candidates, fallback_dir, socket_path,
+    PlaceError, PlaceInputs, SUN_PATH_SIZE, candidates, fallback_dir, key_of, socket_path,
 };
 use super::probe::{Presence, probe, sweep};
 use crate::process::fd::{ParentOnly, keep_above_standard};
@@ -227,6 +227,18 @@ impl Binding {
             .is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
     }
 
+    /// Removes what killed processes of this user have left beside the socket.
+    pub fn sweep_siblings(&self, uid: u32) {
+        let Some(entries) = self.path.parent().and_then(|dir| fs::read_dir(dir).ok()) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            if entry.file_name().to_str().and_then(key_of).is_some() {
+                sweep(&entry.path(), uid);
+            }
+        }
+    }
+
     /// Removes the file if it is this socket's.
     pub fn remove(&self) {
         if self.in_place() {
@@ -277,6 +289,23 @@ mod tests {
         assert!(living.in_place());
         let sibling = bind(&places, Some(5), 6).expect("takes its own pid as key");
         assert!(sibling.path().ends_with("dynamic_profiling_socket_6"));
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_swept_and_the_living_stay() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let places = places(dir.path());
+        drop(bind(&places, None, 1).expect("binds"));
+        let _living = bind(&places, None, 2).expect("binds");
+        fs::write(dir.path().join("dynamic_profiling_socket_3"), "").expect("write");
+        let binding = bind(&places, None, 4).expect("binds");
+        binding.sweep_siblings(places.uid);
+        let mut left: Vec<_> = fs::read_dir(dir.path())
+            .expect("list")
+            .filter_map(|entry| key_of(entry.ok()?.file_name().to_str()?))
+            .collect();
+        left.sort_unstable();
+        assert_eq!(left, [2, 3, 4]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::extension::Holder;
 use crate::process::fd::{ParentOnly, keep_above_standard};
+use crate::process::peer::{Peer, peer};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -48,7 +49,8 @@ pub fn accept(listener: BorrowedFd<'_>, own_uid: u32) -> Option<Connection> {
         }
     };
     let socket = keep_above_standard(socket).ok()?;
-    let peer = peer_of(socket.as_fd())?;
+    let Peer { uid, pid } = peer(socket.as_fd()).ok()?;
+    let peer = Holder { uid, pid };
     if peer.uid != own_uid && peer.uid != 0 {
         tracing::warn!("a client of uid {} is turned away", peer.uid);
         return None;
@@ -59,15 +61,6 @@ pub fn accept(listener: BorrowedFd<'_>, own_uid: u32) -> Option<Connection> {
         input: Vec::new(),
         output: Vec::new(),
         closing: None,
-    })
-}
-
-fn peer_of(socket: BorrowedFd<'_>) -> Option<Holder> {
-    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
-    Some(Holder {
-        uid: peer.uid.as_raw(),
-        // 0 when the client is in a pid namespace that is not ours: the uid decides.
-        pid: rustix::process::Pid::as_raw(Some(peer.pid)) as u32,
     })
 }
 

@@ -2,12 +2,15 @@
 
 pub mod binding;
 pub mod extension;
+pub mod handle;
 pub mod params;
 pub mod places;
 pub mod probe;
-pub mod server;
 pub mod wire;
 
+mod client;
 mod connection;
 mod operation;
+mod reply;
+mod server;
 mod session;

@@ -7,25 +7,23 @@
 #![forbid(unsafe_code)]
 
 use super::binding::{self, Binding};
+use super::client::{Client, Phase};
 use super::connection::{self, Connection, PeerState};
 use super::extension::{Hello, Holder, PROTOCOL_VERSION};
+use super::handle::{Shared, wake};
 use super::operation::{self, Event, Posted, Task};
 use super::params::Params;
-use super::places::PlaceInputs;
-use super::session::{Demand, Facts, Session, answer, greet};
+use super::reply::{answer, greet};
+use super::session::{Demand, Facts, Session};
 use super::wire::{PARAMS_SIZE, decode_params, kind, status};
-use crate::capture::{self, Captures, Origin, Request};
-use crate::components::Components;
-use crate::process::environment::Environment;
-use crate::process::fd::{ParentOnly, keep_above_standard};
+use crate::capture::{Origin, Request};
+use crate::process::fd::ParentOnly;
 use crate::process::{self, user};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use parking_lot::Mutex;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A client that says nothing is dropped after this.
@@ -35,166 +33,11 @@ const PARAMS_LIMIT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_millis(1200);
 /// Clients at once; more wait in the backlog.
 const CONNECTIONS_MAX: usize = 16;
-/// Without inotify the socket's file is looked at this often.
+/// Without inotify, or when the file could not be made again, it is looked at this often.
 const FILE_CHECK: Duration = Duration::from_secs(2);
-/// How long a shutdown waits for the thread to end.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
 
-/// What the thread and its owner share.
-#[derive(Debug)]
-struct Shared {
-    places: PlaceInputs,
-    key_pid: Option<u32>,
-    limits: (u32, Duration),
-    need_device: bool,
-    default_dir: PathBuf,
-    captures: Arc<Captures>,
-    components: Arc<Components>,
-    /// Path of the bound socket and the identity by which it is removed at exit.
-    bound: Mutex<Option<Arc<Binding>>>,
-    shut: AtomicBool,
-    exiting: AtomicBool,
-}
-
-#[derive(Debug)]
-struct Running {
-    wake: Arc<ParentOnly>,
-    ended: Receiver<()>,
-}
-
-/// The owner's end of the control thread.
-#[derive(Debug)]
-pub struct Control {
-    shared: Arc<Shared>,
-    running: Mutex<Option<Running>>,
-}
-
-impl Control {
-    /// Nothing is bound yet.
-    pub fn new(
-        environment: &Environment,
-        captures: Arc<Captures>,
-        components: Arc<Components>,
-    ) -> Control {
-        let places = PlaceInputs {
-            override_dir: environment.socket_dir.clone(),
-            // Asked for by the control thread: it may wait for a directory service.
-            passwd_home: None,
-            home: environment.home.clone(),
-            xdg_runtime_dir: environment.xdg_runtime_dir.clone(),
-            uid: process::effective_uid(),
-        };
-        Control {
-            shared: Arc::new(Shared {
-                places,
-                key_pid: environment.key_pid,
-                limits: (environment.max_commands, environment.idle_timeout),
-                need_device: environment.need_device,
-                default_dir: capture::default_dir(environment.work_path.as_deref()),
-                captures,
-                components,
-                bound: Mutex::default(),
-                shut: AtomicBool::new(false),
-                exiting: AtomicBool::new(false),
-            }),
-            running: Mutex::default(),
-        }
-    }
-
-    /// Makes sure that the thread runs; returns at once, the socket comes up behind.
-    pub fn ensure(&self) {
-        let mut running = self.running.lock();
-        let alive = running.as_ref().is_some_and(|thread| {
-            thread.ended.try_recv() == Err(crossbeam_channel::TryRecvError::Empty)
-        });
-        if alive || self.shared.exiting.load(Ordering::Acquire) {
-            return;
-        }
-        self.shared.shut.store(false, Ordering::Release);
-        match start_thread(&self.shared) {
-            Ok(thread) => *running = Some(thread),
-            Err(error) => tracing::error!("no control socket: {error}"),
-        }
-    }
-
-    /// Ends the thread and removes the socket.
-    pub fn shut_down(&self) {
-        self.shared.shut.store(true, Ordering::Release);
-        if let Some(thread) = self.running.lock().take() {
-            wake(&thread.wake);
-            // Disconnected when the thread has ended.
-            let _ = thread.ended.recv_timeout(SHUTDOWN_LIMIT);
-        }
-    }
-
-    /// The process exits: the file goes, and the thread makes no new one.
-    pub fn remove_socket(&self) {
-        self.shared.exiting.store(true, Ordering::Release);
-        if let Some(binding) = self.shared.bound.lock().take() {
-            binding.remove();
-        }
-    }
-}
-
-fn start_thread(shared: &Arc<Shared>) -> std::io::Result<Running> {
-    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-    let eventfd = keep_above_standard(rustix::event::eventfd(0, flags)?)?;
-    let wake = Arc::new(ParentOnly::new(eventfd));
-    let (alive, ended) = crossbeam_channel::bounded::<()>(0);
-    let server = Server::new(shared.clone(), wake.clone());
-    process::spawn("msprof-ctl", move || {
-        server.serve();
-        drop(alive);
-    })?;
-    Ok(Running { wake, ended })
-}
-
-fn wake(eventfd: &ParentOnly) {
-    // Fails only when the counter is full, and then the thread is woken anyway.
-    let _ = rustix::io::write(eventfd.as_fd(), &1u64.to_ne_bytes());
-}
-
-/// What a connection is there for.
-#[derive(Debug)]
-enum Phase {
-    /// Its params are awaited until then.
-    Params(Instant),
-    /// A stock client that is turned away: closed then, without an answer.
-    Silence(Instant),
-    /// Holds the session, or held it before it expired.
-    Session(Box<Session>),
-    /// The last word was said.
-    Closing,
-}
-
-#[derive(Debug)]
-struct Client {
-    connection: Connection,
-    phase: Phase,
-}
-
-impl Client {
-    fn wanted(&self) -> PollFlags {
-        let mut flags = PollFlags::IN;
-        flags.set(PollFlags::OUT, self.connection.wants_to_write());
-        flags
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Params(until) | Phase::Silence(until) => Some(*until),
-            Phase::Session(session) => session.deadline(),
-            Phase::Closing => self.connection.closing_until(),
-        }
-    }
-
-    fn close(&mut self, now: Instant) {
-        self.connection.begin_closing(now);
-        self.phase = Phase::Closing;
-    }
-}
-
-struct Server {
+/// What the thread works with.
+pub(super) struct Server {
     shared: Arc<Shared>,
     wake: Arc<ParentOnly>,
     events: (Sender<Posted>, Receiver<Posted>),
@@ -202,10 +45,13 @@ struct Server {
     /// Number of the session that may give commands.
     holder: Option<u64>,
     sessions: u64,
+    /// When a file that was removed and could not be made again is tried next.
+    rebind_at: Option<Instant>,
 }
 
 impl Server {
-    fn new(shared: Arc<Shared>, wake: Arc<ParentOnly>) -> Server {
+    /// A server that has bound nothing yet; `wake` is the eventfd that ends its sleep.
+    pub(super) fn new(shared: Arc<Shared>, wake: Arc<ParentOnly>) -> Server {
         Server {
             shared,
             wake,
@@ -213,21 +59,31 @@ impl Server {
             clients: Vec::new(),
             holder: None,
             sessions: 0,
+            rebind_at: None,
         }
     }
 
-    fn serve(mut self) {
+    /// Serves until it is told to end.
+    pub(super) fn serve(mut self) {
+        let Some(mut binding) = self.bind() else {
+            return;
+        };
         while !self.is_shut() {
-            let Some(binding) = self.bind() else {
-                return;
-            };
-            while !self.is_shut() && (self.is_exiting() || binding.in_place()) {
-                self.turn(&binding);
+            self.turn(&binding);
+            let now = Instant::now();
+            if self.is_exiting() || now < self.rebind_at.unwrap_or(now) || binding.in_place() {
+                continue;
             }
-            if self.is_shut() {
-                binding.remove();
+            // Somebody removed the file. Clients that are connected stay so, whatever comes of it.
+            match self.bind() {
+                Some(fresh) => {
+                    self.rebind_at = None;
+                    binding = fresh;
+                }
+                None => self.rebind_at = Some(now + FILE_CHECK),
             }
         }
+        binding.remove();
         self.say_farewell();
     }
 
@@ -251,6 +107,8 @@ impl Server {
                     return None;
                 }
                 *bound = Some(binding.clone());
+                drop(bound);
+                binding.sweep_siblings(places.uid);
                 Some(binding)
             }
             Err(error) => {
@@ -284,7 +142,7 @@ impl Server {
     fn wait(&self, binding: &Binding) -> (bool, bool) {
         let deadline = self.clients.iter().filter_map(Client::deadline).min();
         let mut timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        if binding.watch().is_none() {
+        if binding.watch().is_none() || self.rebind_at.is_some() {
             timeout = Some(timeout.map_or(FILE_CHECK, |t| t.min(FILE_CHECK)));
         }
         let timeout = timeout.map(|t| Timespec {
@@ -379,8 +237,13 @@ impl Server {
     fn serve_session(&mut self, index: usize) {
         loop {
             let before = self.clients[index].connection.input().len();
+            let holder = self.holder;
             let demand = self.with_session(index, |session, connection, facts| {
-                session.next(connection, facts)
+                if Some(session.number) == holder {
+                    session.next(connection, facts)
+                } else {
+                    session.next_after_expiry(connection)
+                }
             });
             self.meet(index, demand);
             let client = &self.clients[index];
@@ -417,7 +280,7 @@ impl Server {
             }
             Demand::Stop => Task::Stop,
             Demand::Start => {
-                let Phase::Session(session) = &self.clients[index].phase else {
+                let Some(session) = self.clients[index].session() else {
                     return;
                 };
                 Task::Start(Box::new(Request {
@@ -435,10 +298,9 @@ impl Server {
             Task::Stop => "stop",
         };
         tracing::info!("{name} by uid {uid}, pid {pid}");
-        let Phase::Session(session) = &client.phase else {
+        let Some(number) = client.session().map(|session| session.number) else {
             return;
         };
-        let number = session.number;
         if let Err(error) = self.run(task, number) {
             self.with_session(index, |session, connection, _| {
                 session.operation_failed(connection, &error);
@@ -455,9 +317,7 @@ impl Server {
     }
 
     fn handle_event(&mut self, posted: Posted) {
-        let index = self.clients.iter().position(|client| {
-            matches!(&client.phase, Phase::Session(session) if session.number == posted.session)
-        });
+        let index = self.client_of(posted.session);
         let Some(index) = index else {
             // The client went while its start was under way: nobody could ever stop it.
             if let Event::Started(Ok(_)) = posted.event {
@@ -528,36 +388,38 @@ impl Server {
     /// An idle session gives way to a new client; its next command is answered with a disconnect.
     fn yield_expired(&mut self) {
         let capturing = self.shared.captures.status().capturing;
-        let expired = self.clients.iter().any(|client| {
-            matches!(&client.phase, Phase::Session(session)
-                if Some(session.number) == self.holder && !capturing && session.is_expired())
-        });
+        let expired = self
+            .holder
+            .and_then(|number| self.client_of(number))
+            .and_then(|index| self.clients[index].session())
+            .is_some_and(|session| !capturing && session.is_expired());
         if expired {
             self.holder = None;
         }
     }
 
-    fn session_holder(&self) -> Option<Holder> {
+    /// Number of the client that has the session of that number.
+    fn client_of(&self, session: u64) -> Option<usize> {
         self.clients
             .iter()
-            .find(|client| {
-                matches!(&client.phase, Phase::Session(session)
-                    if Some(session.number) == self.holder)
-            })
-            .map(|client| client.connection.peer.clone())
+            .position(|client| client.session().is_some_and(|s| s.number == session))
+    }
+
+    fn session_holder(&self) -> Option<Holder> {
+        let index = self.client_of(self.holder?)?;
+        Some(self.clients[index].connection.peer.clone())
     }
 
     fn end_session(&mut self, index: usize) {
-        let number = match &self.clients[index].phase {
-            Phase::Session(session) => session.number,
-            _ => return,
+        let Some(number) = self.clients[index].session().map(|session| session.number) else {
+            return;
         };
         self.clients[index].close(Instant::now());
         self.released(number);
     }
 
     fn client_gone(&mut self, client: &Client) {
-        if let Phase::Session(session) = &client.phase {
+        if let Some(session) = client.session() {
             self.released(session.number);
         }
     }

@@ -9,8 +9,9 @@ use super::connection::Connection;
 use super::extension::{self, Frame, Hello, Op, Outcome, Reply};
 use super::operation::Event;
 use super::params::Params;
+use super::reply::{answer, failure, greet, start_reply, status_reply, stop_reply};
 use super::wire::{self, MESSAGE_SIZE, Message, kind, status};
-use crate::capture::{StartError, Started, Status, StopError, Stopped};
+use crate::capture::{StartError, Status};
 use std::time::{Duration, Instant};
 
 /// A message that was begun has to be complete within this.
@@ -176,7 +177,11 @@ impl Session {
         facts: &Facts<'_>,
     ) -> Demand {
         if pending.op == Op::Status {
-            self.reply(connection, pending.id, status_reply(facts));
+            self.reply(
+                connection,
+                pending.id,
+                status_reply((facts.status)(), (facts.devices)()),
+            );
             return Demand::None;
         }
         if pending.op == Op::Unknown {
@@ -207,6 +212,19 @@ impl Session {
             }
             _ => self.say_goodbye(connection, pending.id, Reply::default()),
         }
+    }
+
+    /// Answers the first command of a client that was idle for so long that another one has its place.
+    pub fn next_after_expiry(&self, connection: &mut Connection) -> Demand {
+        if connection.input().is_empty() {
+            return Demand::None;
+        }
+        self.disconnect(
+            connection,
+            0,
+            "this session was idle and another client has its place",
+        );
+        Demand::End
     }
 
     fn over_limit(&self, op: Op, capturing: bool) -> Option<String> {
@@ -346,97 +364,5 @@ impl Session {
             }
             Err(error) => tracing::error!("a reply could not be sent: {error}"),
         }
-    }
-}
-
-/// An 8-byte reply, in one send.
-pub fn answer(connection: &mut Connection, kind: u32, status: u32) {
-    let _ = connection.send(&Message { kind, status }.encode());
-}
-
-/// The params reply of an agent that speaks frames, and its hello, in one send.
-pub fn greet(connection: &mut Connection, hello: &Hello) {
-    let reply = Message {
-        kind: kind::PARAMS_REPLY,
-        status: status::EXTENDED,
-    };
-    let mut bytes = reply.encode().to_vec();
-    if let Ok(frame) = extension::encode_frame(0, hello) {
-        bytes.extend_from_slice(&frame);
-    }
-    let _ = connection.send(&bytes);
-}
-
-fn failure(error: String) -> Reply {
-    Reply {
-        outcome: Some(Outcome::Failed),
-        error: Some(error),
-        ..Reply::default()
-    }
-}
-
-fn start_reply(result: Result<Started, StartError>) -> Reply {
-    match result {
-        Ok(started) => Reply {
-            outcome: Some(Outcome::Success),
-            notes: started.notes,
-            path: Some(started.path.to_string_lossy().into_owned()),
-            started_ns: Some(started.started_ns),
-            capturing: true,
-            ..Reply::default()
-        },
-        Err(error) => Reply {
-            outcome: Some(match error {
-                StartError::AlreadyStarted => Outcome::AlreadyStarted,
-                StartError::NoDevice => Outcome::NoDevice,
-                _ => Outcome::Failed,
-            }),
-            error: Some(error.to_string()),
-            ..Reply::default()
-        },
-    }
-}
-
-fn stop_reply(result: Result<Box<Stopped>, StopError>) -> Reply {
-    match result {
-        Ok(stopped) => Reply {
-            outcome: Some(match stopped.error {
-                None => Outcome::Success,
-                Some(_) => Outcome::Failed,
-            }),
-            error: stopped.error,
-            path: Some(stopped.path.to_string_lossy().into_owned()),
-            ledger: Some(stopped.ledger),
-            ..Reply::default()
-        },
-        Err(error) => Reply {
-            outcome: Some(match error {
-                StopError::NotStarted => Outcome::NotStarted,
-                _ => Outcome::Failed,
-            }),
-            path: match &error {
-                StopError::StillWriting { path, .. } => Some(path.to_string_lossy().into_owned()),
-                _ => None,
-            },
-            error: Some(error.to_string()),
-            ..Reply::default()
-        },
-    }
-}
-
-fn status_reply(facts: &Facts<'_>) -> Reply {
-    let status = (facts.status)();
-    let mut notes = Vec::new();
-    if status.writing {
-        notes.push("the last capture is still being written".to_owned());
-    }
-    Reply {
-        outcome: Some(Outcome::Success),
-        notes,
-        path: status.path.map(|path| path.to_string_lossy().into_owned()),
-        capturing: status.capturing,
-        devices: (facts.devices)(),
-        ledger: status.ledger,
-        ..Reply::default()
     }
 }

@@ -3,6 +3,7 @@
 pub mod environment;
 pub mod fd;
 pub mod fork;
+pub mod peer;
 pub mod user;
 
 use std::io;
@@ -80,17 +81,6 @@ impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         // SAFETY: `before` was filled by pthread_sigmask on this thread.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
-    }
-}
-
-/// Prepares the conversion to local time while the process is still single-threaded: the C library
-/// reads TZ from the environment the first time only, and must not do so beside a setenv.
-pub fn read_time_zone() {
-    let now: libc::time_t = 0;
-    // SAFETY: both pointers are to locals of the right type.
-    unsafe {
-        let mut parts = std::mem::zeroed();
-        libc::localtime_r(&now, &mut parts);
     }
 }
 

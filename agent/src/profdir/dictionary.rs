@@ -14,16 +14,22 @@ pub fn hash_line(buffer: &mut Vec<u8>, id: u64, text: &[u8]) {
 }
 
 /// Appends `<level>_<type>:<name>\n` and returns true; appends nothing for a level that the parser
-/// does not read. Beside what [`hash_line`] replaces, commas and quotes become `_`: these names are
+/// does not read, and for a name of nothing but blanks: the type's number says more. Beside what [`hash_line`] replaces, commas and quotes become `_`: these names are
 /// columns of csv files that one exporter writes without quoting.
 pub fn type_line(buffer: &mut Vec<u8>, lvl: u16, kind: u32, name: &[u8]) -> bool {
     if !level::READABLE.contains(&lvl) {
         return false;
     }
+    let start = buffer.len();
     buffer.extend_from_slice(format!("{lvl}_{kind}:").as_bytes());
+    let name_start = buffer.len();
     push_clean(buffer, name, |c| {
         matches!(c, ',' | '"' | '\'' | '`').then_some('_')
     });
+    if buffer[name_start..].trim_ascii().is_empty() {
+        buffer.truncate(start);
+        return false;
+    }
     buffer.push(b'\n');
     true
 }
@@ -72,7 +78,9 @@ mod tests {
         let mut buffer = Vec::new();
         assert!(type_line(&mut buffer, 20000, 196_609, b"aclrtMalloc"));
         assert!(type_line(&mut buffer, 5000, 1, b"a,b\"c'd\n"));
-        assert!(!type_line(&mut buffer, 4500, 1, b"dropped"));
+        for (lvl, name) in [(4500, &b"dropped"[..]), (5000, b""), (5000, b" \t\n")] {
+            assert!(!type_line(&mut buffer, lvl, 1, name));
+        }
         assert_eq!(buffer, b"20000_196609:aclrtMalloc\n5000_1:a_b_c_d \n");
     }
 }

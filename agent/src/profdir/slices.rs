@@ -24,6 +24,8 @@ mod limit;
 pub const SLICE_BYTES: u64 = 8 * 1024 * 1024;
 /// The same for dictionaries, of which the parser reads a bounded beginning at once.
 const TEXT_SLICE_BYTES: u64 = 2 * 1024 * 1024;
+/// Smallest size to which a storage limit brings slices.
+const SLICE_BYTES_MIN: u64 = 4096;
 /// A slice is at most this fraction of the storage limit, so that deleting one frees little more
 /// than is needed.
 const SLICES_PER_LIMIT: u64 = 32;
@@ -70,7 +72,9 @@ pub(super) struct Slices {
 
 impl Slices {
     pub(super) fn new(root: PathBuf, limit: Option<u64>) -> Slices {
-        let slice_bytes = limit.map_or(SLICE_BYTES, |l| (l / SLICES_PER_LIMIT).min(SLICE_BYTES));
+        let slice_bytes = limit.map_or(SLICE_BYTES, |limit| {
+            (limit / SLICES_PER_LIMIT).clamp(SLICE_BYTES_MIN, SLICE_BYTES)
+        });
         Slices {
             root,
             places: HashMap::new(),
@@ -220,7 +224,7 @@ impl Slices {
         };
         if family
             .record_size
-            .is_some_and(|size| size == 0 || bytes.len() % size != 0)
+            .is_some_and(|size| size == 0 || !bytes.len().is_multiple_of(size))
         {
             return Err(self.misuse(index, "it is not a whole number of records"));
         }

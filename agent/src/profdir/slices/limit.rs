@@ -26,7 +26,7 @@ impl Slices {
         let open: u64 = self.open_aging().map(|(_, family)| family.bytes).sum();
         let deletable: u64 = self.closed.iter().map(|slice| slice.bytes).sum::<u64>() + open;
         let allowed = match self.families[index].dictionary {
-            true => limit + limit / DICTIONARY_ALLOWANCE,
+            true => limit.saturating_add(limit / DICTIONARY_ALLOWANCE),
             false => limit,
         };
         if total(self).saturating_sub(deletable) > allowed {

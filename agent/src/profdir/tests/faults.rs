@@ -70,6 +70,7 @@ fn a_full_disk_leaves_whole_records_an_end_and_a_ledger() {
     };
     assert_eq!(error.raw_os_error(), Some(libc::ENOSPC), "{error}");
     assert_eq!(error.kept().counts.total(), error.kept().records);
+    assert!(error.kept().records > 0, "a part of the batch got through");
     written += error.kept().records;
     // A family without a file yet leaves none, not even an empty one.
     let third = dir.family(Place::Host, "aging.compact.memcpy_info", Some(64));
@@ -200,4 +201,124 @@ fn a_device_that_cannot_be_added_leaves_the_directory_as_it_was() {
         dir.add_device(1, "[]", anchor(1), None),
         Err(ProfDirError::Sample { .. })
     ));
+}
+
+/// Set for a process that plays a program without standard streams.
+const CHILD: &str = "PROFDIR_TEST_WITHOUT_STREAMS";
+
+#[test]
+fn files_never_become_the_standard_streams_of_a_program_that_closed_them() {
+    let Some(parent) = std::env::var_os(CHILD) else {
+        // Descriptors belong to the whole process: not one that runs other tests.
+        let temp = tempfile::tempdir().expect("temporary directory");
+        let exe = std::env::current_exe().expect("path of the test program");
+        let name = "profdir::tests::faults::files_never_become_the_standard_streams_of_a_program_that_closed_them";
+        let status = std::process::Command::new(exe)
+            .args(["--exact", name, "--test-threads=1"])
+            .env(CHILD, temp.path())
+            .stdout(std::process::Stdio::null())
+            .status()
+            .expect("child runs");
+        assert!(status.success(), "{status}");
+        assert_eq!(
+            std::fs::read_dir(temp.path()).expect("readable").count(),
+            1,
+            "it did its part"
+        );
+        return;
+    };
+    let parent = PathBuf::from(parent);
+    for fd in 0..3 {
+        // SAFETY: nothing in this process uses its standard streams from here on.
+        unsafe { libc::close(fd) };
+    }
+    let mut dir = create(&parent);
+    dir.add_device(0, "{}", anchor(0), None)
+        .expect("device is added");
+    let family = dir.family(Place::Host, "aging.api_event.data", Some(40));
+    let (bytes, counts) = api_batch(0, 3);
+    dir.append(family, &bytes, &counts).expect("appended");
+    let mut ours = 0;
+    for fd in 0..200 {
+        let target = std::fs::read_link(format!("/proc/self/fd/{fd}"));
+        if !target.is_ok_and(|target| target.starts_with(&parent)) {
+            continue;
+        }
+        // SAFETY: asks for flags of a descriptor by number, changes nothing.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        if fd < 3 || flags & libc::FD_CLOEXEC == 0 {
+            std::process::exit(1);
+        }
+        ours += 1;
+    }
+    std::process::exit(if ours == 6 { 0 } else { 2 });
+}
+
+/// Runs `act` with the file permissions of a user without any; `None`, with a line that says so, where
+/// that is not allowed. Only the calling thread changes its identity for file access.
+fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> Option<T> {
+    const NOBODY: u32 = 65_534;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: changes this thread's identity only, and the thread ends right after.
+            let now = unsafe {
+                libc::setfsuid(NOBODY);
+                libc::setfsuid(NOBODY)
+            };
+            if now as u32 != NOBODY {
+                eprintln!("skipped: this user cannot take another one's place");
+                return None;
+            }
+            Some(act())
+        });
+        thread.join().expect("the thread ends")
+    })
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("mode is set");
+}
+
+#[test]
+fn a_parent_without_write_permission_is_refused_with_the_reason() {
+    let temp = tempfile::tempdir().expect("temporary directory");
+    set_mode(temp.path(), 0o555);
+    let error = as_nobody(|| ProfDir::create(setup(temp.path())).expect_err("not ours"));
+    let Some(error) = error else { return };
+    assert_eq!(error.raw_os_error(), Some(libc::EACCES), "{error}");
+    assert!(error.to_string().contains("write permission"), "{error}");
+    assert_eq!(std::fs::read_dir(temp.path()).expect("readable").count(), 0);
+}
+
+#[test]
+fn a_directory_made_unwritable_in_mid_capture_is_an_error_at_the_next_new_file() {
+    let temp = tempfile::tempdir().expect("temporary directory");
+    set_mode(temp.path(), 0o777);
+    as_nobody(|| {
+        let mut dir = create(temp.path());
+        let first = dir.family(Place::Host, "aging.api_event.data", Some(40));
+        let second = dir.family(Place::Host, "unaging.api_event.data", Some(40));
+        let (bytes, counts) = api_batch(0, 10);
+        dir.append(first, &bytes, &counts).expect("appended");
+        set_mode(&dir.path().join("host/data"), 0o500);
+        dir.append(first, &bytes, &counts)
+            .expect("the open slice goes on");
+        let error = dir
+            .append(second, &bytes, &counts)
+            .expect_err("no new file");
+        assert_eq!(error.raw_os_error(), Some(libc::EACCES), "{error}");
+        assert!(
+            dir.finish(anchor(9)).is_err(),
+            "the .done files are missing"
+        );
+        assert!(
+            dir.path().join("host/end_info").exists(),
+            "the rest is there"
+        );
+        set_mode(&dir.path().join("host/data"), 0o750);
+        dir.finish(anchor(9))
+            .expect("what was missing is made up for");
+        assert_eq!(check::check(dir.path()).len(), 1, "the type has no name");
+    });
 }

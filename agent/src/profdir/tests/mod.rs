@@ -1,7 +1,9 @@
 //! Tests of the directory as a whole: written, broken, read again, and judged by the stock parser.
 
 mod faults;
+mod golden;
 mod limits;
+mod reading;
 mod scenario;
 mod stock_parser;
 mod writing;

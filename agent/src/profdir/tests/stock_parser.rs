@@ -60,6 +60,7 @@ fn the_stock_parser_exports_every_family_that_we_write() {
     let Some(parser) = parser() else { return };
     let temp = tempfile::tempdir().expect("temporary directory");
     let (dir, _) = scenario::write(temp.path());
+    assert_eq!(check::check(&dir), [], "our own rules agree");
     let exported = export(&parser, &dir);
     let row = |file: &str, start: &str| row(&exported, file, start);
 

@@ -1,0 +1,147 @@
+//! The process's end of the control thread: brings it up, ends it, removes its socket.
+
+#![forbid(unsafe_code)]
+
+use super::binding::Binding;
+use super::places::PlaceInputs;
+use super::server::Server;
+use crate::capture::{self, Captures};
+use crate::components::Components;
+use crate::process;
+use crate::process::environment::Environment;
+use crate::process::fd::{ParentOnly, keep_above_standard};
+use crossbeam_channel::Receiver;
+use parking_lot::Mutex;
+use rustix::event::EventfdFlags;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a shutdown waits for the thread to end.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
+
+/// What the thread and its owner share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Where the socket may lie; the passwd home is still missing.
+    pub(super) places: PlaceInputs,
+    /// Key that a launcher wants, if any.
+    pub(super) key_pid: Option<u32>,
+    /// Commands per connection (0: no limit) and idle time of a session.
+    pub(super) limits: (u32, Duration),
+    /// Whether a start requires an open device.
+    pub(super) need_device: bool,
+    /// Where PROF_XXX goes when the client does not say.
+    pub(super) default_dir: PathBuf,
+    /// Start, stop, status.
+    pub(super) captures: Arc<Captures>,
+    /// Open devices.
+    pub(super) components: Arc<Components>,
+    /// Path of the bound socket and the identity by which it is removed at exit.
+    pub(super) bound: Mutex<Option<Arc<Binding>>>,
+    /// The thread is to end.
+    pub(super) shut: AtomicBool,
+    /// The process exits: no new socket file.
+    pub(super) exiting: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Running {
+    wake: Arc<ParentOnly>,
+    ended: Receiver<()>,
+}
+
+/// The owner's end of the control thread.
+#[derive(Debug)]
+pub struct Control {
+    shared: Arc<Shared>,
+    running: Mutex<Option<Running>>,
+}
+
+impl Control {
+    /// Nothing is bound yet.
+    pub fn new(
+        environment: &Environment,
+        captures: Arc<Captures>,
+        components: Arc<Components>,
+    ) -> Control {
+        let places = PlaceInputs {
+            override_dir: environment.socket_dir.clone(),
+            // Asked for by the control thread: it may wait for a directory service.
+            passwd_home: None,
+            home: environment.home.clone(),
+            xdg_runtime_dir: environment.xdg_runtime_dir.clone(),
+            uid: process::effective_uid(),
+        };
+        Control {
+            shared: Arc::new(Shared {
+                places,
+                key_pid: environment.key_pid,
+                limits: (environment.max_commands, environment.idle_timeout),
+                need_device: environment.need_device,
+                default_dir: capture::default_dir(environment.work_path.as_deref()),
+                captures,
+                components,
+                bound: Mutex::default(),
+                shut: AtomicBool::new(false),
+                exiting: AtomicBool::new(false),
+            }),
+            running: Mutex::default(),
+        }
+    }
+
+    /// Makes sure that the thread runs; returns at once, the socket comes up behind.
+    pub fn ensure(&self) {
+        let mut running = self.running.lock();
+        let alive = running.as_ref().is_some_and(|thread| {
+            thread.ended.try_recv() == Err(crossbeam_channel::TryRecvError::Empty)
+        });
+        if alive || self.shared.exiting.load(Ordering::Acquire) {
+            return;
+        }
+        self.shared.shut.store(false, Ordering::Release);
+        match start_thread(&self.shared) {
+            Ok(thread) => *running = Some(thread),
+            Err(error) => tracing::error!("no control socket: {error}"),
+        }
+    }
+
+    /// Ends the thread and removes the socket.
+    pub fn shut_down(&self) {
+        self.shared.shut.store(true, Ordering::Release);
+        if let Some(thread) = self.running.lock().take() {
+            wake(&thread.wake);
+            // Disconnected when the thread has ended.
+            let _ = thread.ended.recv_timeout(SHUTDOWN_LIMIT);
+        }
+    }
+
+    /// The process exits: the file goes, and the thread makes no new one.
+    pub fn remove_socket(&self) {
+        self.shared.exiting.store(true, Ordering::Release);
+        if let Some(binding) = self.shared.bound.lock().take() {
+            binding.remove();
+        }
+    }
+}
+
+fn start_thread(shared: &Arc<Shared>) -> std::io::Result<Running> {
+    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+    let eventfd = keep_above_standard(rustix::event::eventfd(0, flags)?)?;
+    let wake = Arc::new(ParentOnly::new(eventfd));
+    let (alive, ended) = crossbeam_channel::bounded::<()>(0);
+    let server = Server::new(shared.clone(), wake.clone());
+    process::spawn("msprof-ctl", move || {
+        server.serve();
+        drop(alive);
+    })?;
+    Ok(Running { wake, ended })
+}
+
+/// Makes the control thread look around.
+pub(super) fn wake(eventfd: &ParentOnly) {
+    // Fails only when the counter is full, and then the thread is woken anyway.
+    let _ = rustix::io::write(eventfd.as_fd(), &1u64.to_ne_bytes());
+}

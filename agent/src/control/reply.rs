@@ -1,0 +1,107 @@
+//! The answers: what came of a request, in the words of the protocol.
+
+#![forbid(unsafe_code)]
+
+use super::connection::Connection;
+use super::extension::{self, Hello, Outcome, Reply};
+use super::wire::{Message, kind, status};
+use crate::capture::{StartError, Started, Status, StopError, Stopped};
+
+/// An 8-byte reply, in one send.
+pub fn answer(connection: &mut Connection, kind: u32, status: u32) {
+    let _ = connection.send(&Message { kind, status }.encode());
+}
+
+/// The params reply of an agent that speaks frames, and its hello, in one send.
+pub fn greet(connection: &mut Connection, hello: &Hello) {
+    let reply = Message {
+        kind: kind::PARAMS_REPLY,
+        status: status::EXTENDED,
+    };
+    let mut bytes = reply.encode().to_vec();
+    if let Ok(frame) = extension::encode_frame(0, hello) {
+        bytes.extend_from_slice(&frame);
+    }
+    let _ = connection.send(&bytes);
+}
+
+/// A request that failed.
+pub fn failure(error: String) -> Reply {
+    Reply {
+        outcome: Some(Outcome::Failed),
+        error: Some(error),
+        ..Reply::default()
+    }
+}
+
+/// What came of a start.
+pub fn start_reply(result: Result<Started, StartError>) -> Reply {
+    match result {
+        Ok(started) => Reply {
+            outcome: Some(Outcome::Success),
+            notes: started.notes,
+            path: Some(started.path.to_string_lossy().into_owned()),
+            started_ns: Some(started.started_ns),
+            capturing: true,
+            ..Reply::default()
+        },
+        Err(error) => Reply {
+            outcome: Some(match error {
+                StartError::AlreadyStarted => Outcome::AlreadyStarted,
+                StartError::NoDevice => Outcome::NoDevice,
+                _ => Outcome::Failed,
+            }),
+            error: Some(error.to_string()),
+            ..Reply::default()
+        },
+    }
+}
+
+/// What came of a stop.
+pub fn stop_reply(result: Result<Box<Stopped>, StopError>) -> Reply {
+    match result {
+        Ok(stopped) => Reply {
+            outcome: Some(match stopped.error {
+                None => Outcome::Success,
+                Some(_) => Outcome::Failed,
+            }),
+            error: stopped.error,
+            path: Some(stopped.path.to_string_lossy().into_owned()),
+            ledger: Some(stopped.ledger),
+            ..Reply::default()
+        },
+        // The capture has ended, which is what was asked for; a stock client that is told of a failure
+        // gives up its session.
+        Err(error @ StopError::StillWriting { .. }) => Reply {
+            outcome: Some(Outcome::Success),
+            path: error.path(),
+            notes: vec![error.to_string()],
+            ..Reply::default()
+        },
+        Err(error) => Reply {
+            outcome: Some(match error {
+                StopError::NotStarted => Outcome::NotStarted,
+                _ => Outcome::Failed,
+            }),
+            error: Some(error.to_string()),
+            ..Reply::default()
+        },
+    }
+}
+
+/// The state of the process.
+pub fn status_reply(status: Status, devices: Vec<u32>) -> Reply {
+    let mut notes = Vec::new();
+    if status.writing {
+        notes.push("the last capture is still being written".to_owned());
+    }
+    Reply {
+        outcome: Some(Outcome::Success),
+        notes,
+        path: status.path.map(|path| path.to_string_lossy().into_owned()),
+        capturing: status.capturing,
+        devices,
+        ledger: status.ledger,
+        ..Reply::default()
+    }
+}

@@ -1,0 +1,261 @@
+//! One application thread's rings and counters.
+//!
+//! Invariant: [`Owned`] is touched by the owner thread only; everything else is atomics or behind a lock.
+
+use crate::arena::{Arena, Block};
+use crate::records::{RecordSize, Trace, TraceCounts};
+use crate::ring::{Producer, RingPlace};
+use parking_lot::Mutex;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Rings per lane: three record sizes, aging or not.
+pub const RINGS: usize = 6;
+/// Slots of a new ring by record size: 5 ms of one thread at full speed, in about a megabyte.
+const SLOTS: [usize; 3] = [16 * 1024, 8 * 1024, 4 * 1024];
+/// Fewest slots of a ring when the budget runs short.
+pub(super) const MIN_SLOTS: usize = 256;
+/// Deepest nesting of named ranges on one thread.
+const RANGE_DEPTH: usize = 64;
+
+/// Which ring of a lane: record size and aging flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingKey {
+    /// Size of the records.
+    pub size: RecordSize,
+    /// Whether they may be deleted to keep the storage limit.
+    pub aging: bool,
+}
+
+impl RingKey {
+    /// The key of ring number `index`.
+    pub fn of(index: usize) -> RingKey {
+        let size = match index / 2 {
+            0 => RecordSize::Api,
+            1 => RecordSize::Compact,
+            _ => RecordSize::Additional,
+        };
+        RingKey {
+            size,
+            aging: index % 2 == 1,
+        }
+    }
+
+    /// Number of the ring, below [`RINGS`].
+    #[inline]
+    pub fn index(self) -> usize {
+        self.size as usize * 2 + self.aging as usize
+    }
+}
+
+/// What a thread lost, counted by the thread itself with plain stores.
+#[derive(Debug, Default)]
+struct Losses {
+    /// Capture that the counts belong to.
+    capture: AtomicU64,
+    counts: [AtomicU64; Trace::ALL.len()],
+}
+
+impl Losses {
+    /// Owner thread only.
+    fn add(&self, capture: u64, trace: Trace) {
+        if self.capture.load(Ordering::Relaxed) != capture {
+            for count in &self.counts {
+                count.store(0, Ordering::Relaxed);
+            }
+            // Release: who sees the new number sees the zeros.
+            self.capture.store(capture, Ordering::Release);
+        }
+        let count = &self.counts[trace as usize];
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    fn of(&self, capture: u64) -> TraceCounts {
+        let mut counts = TraceCounts::default();
+        if self.capture.load(Ordering::Acquire) == capture {
+            for (sum, count) in counts.0.iter_mut().zip(&self.counts) {
+                *sum = count.load(Ordering::Acquire);
+            }
+        }
+        counts
+    }
+}
+
+/// A named range that was pushed and not yet popped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenRange {
+    /// Type number of its name.
+    pub kind: u32,
+    /// Ticks at the push.
+    pub begin: u64,
+}
+
+/// Open named ranges of one thread, innermost last.
+#[derive(Debug)]
+pub(super) struct RangeStack {
+    capture: u64,
+    depth: usize,
+    open: [OpenRange; RANGE_DEPTH],
+}
+
+impl Default for RangeStack {
+    fn default() -> Self {
+        RangeStack {
+            capture: 0,
+            depth: 0,
+            open: [OpenRange::default(); RANGE_DEPTH],
+        }
+    }
+}
+
+impl RangeStack {
+    /// Opens a range of `capture`; false when too many are open.
+    pub(super) fn push(&mut self, capture: u64, range: OpenRange) -> bool {
+        self.forget_other_than(capture);
+        let fits = self.depth < RANGE_DEPTH;
+        if fits {
+            self.open[self.depth] = range;
+            self.depth += 1;
+        }
+        fits
+    }
+
+    /// Closes the innermost range that was opened in `capture`.
+    pub(super) fn pop(&mut self, capture: u64) -> Option<OpenRange> {
+        self.forget_other_than(capture);
+        self.depth = self.depth.checked_sub(1)?;
+        Some(self.open[self.depth])
+    }
+
+    /// Ranges of an earlier capture can no longer be closed.
+    fn forget_other_than(&mut self, capture: u64) {
+        if self.capture != capture {
+            self.capture = capture;
+            self.depth = 0;
+        }
+    }
+}
+
+/// What only the owner thread touches.
+#[derive(Debug, Default)]
+pub(super) struct Owned {
+    pub(super) producers: [Option<Producer>; RINGS],
+    pub(super) ranges: RangeStack,
+}
+
+/// A ring as the drain thread learns of it.
+#[derive(Debug)]
+struct MadeRing {
+    key: RingKey,
+    place: RingPlace,
+    block: Block,
+}
+
+/// One thread's rings and counters.
+#[derive(Debug)]
+pub struct Lane {
+    /// Kernel thread id of the owner.
+    pub tid: u32,
+    /// Generation of the agent that made it.
+    pub(super) generation: u32,
+    ended: AtomicBool,
+    owned: UnsafeCell<Owned>,
+    made: Mutex<Vec<MadeRing>>,
+    made_count: AtomicUsize,
+    losses: Losses,
+}
+
+// SAFETY: `owned` is reached through `Lane::owned` alone, whose contract lets only the owner thread in;
+// everything else is atomics or behind a lock.
+unsafe impl Sync for Lane {}
+
+impl Lane {
+    /// A lane without rings for the thread `tid`.
+    pub(super) fn new(tid: u32, generation: u32) -> Lane {
+        Lane {
+            tid,
+            generation,
+            ended: AtomicBool::new(false),
+            owned: UnsafeCell::default(),
+            made: Mutex::default(),
+            made_count: AtomicUsize::new(0),
+            losses: Losses::default(),
+        }
+    }
+
+    /// What only the owner thread touches.
+    ///
+    /// # Safety
+    /// The caller is the owner thread and holds no other reference from this function.
+    #[allow(clippy::mut_from_ref)] // that is what the contract is for
+    #[inline]
+    pub(super) unsafe fn owned(&self) -> &mut Owned {
+        // SAFETY: by this function's contract nobody else has a reference.
+        unsafe { &mut *self.owned.get() }
+    }
+
+    /// The thread is about to end and reports nothing any more.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Gives all blocks back; the thread has ended and its rings were drained.
+    pub(super) fn surrender(&self, arena: &Arena) {
+        for ring in self.made.lock().drain(..) {
+            arena.give_back(ring.block);
+        }
+    }
+
+    /// Gives the memory behind the rings' slots back to the system, while nothing is captured.
+    pub(super) fn discard(&self, arena: &Arena) {
+        for ring in self.made.lock().iter() {
+            arena.discard_tail(&ring.block);
+        }
+    }
+
+    /// Whether the thread has ended: it reports nothing any more.
+    pub fn ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Number of rings; grows while the thread lives.
+    pub fn rings(&self) -> usize {
+        self.made_count.load(Ordering::Acquire)
+    }
+
+    /// Ring number `n` in the order of making.
+    pub fn ring(&self, n: usize) -> Option<(RingKey, RingPlace)> {
+        self.made.lock().get(n).map(|ring| (ring.key, ring.place))
+    }
+
+    /// What this thread lost in `capture`.
+    pub fn lost(&self, capture: u64) -> TraceCounts {
+        self.losses.of(capture)
+    }
+
+    /// Counts a record of this thread as lost. Owner thread only.
+    #[cold]
+    pub(super) fn lose(&self, capture: u64, trace: Trace) {
+        self.losses.add(capture, trace);
+    }
+
+    #[cold]
+    pub(super) fn make_ring(&self, arena: &Arena, key: RingKey) -> Option<Producer> {
+        let mut slots = SLOTS[key.size as usize];
+        let (block, slots) = loop {
+            match arena.take(RingPlace::block_bytes(key.size, slots)) {
+                Some(block) => break (block, slots),
+                None if slots > MIN_SLOTS => slots /= 2,
+                None => return None,
+            }
+        };
+        // SAFETY: the block is ours, page aligned, its first page is zero, and it is given back only
+        // when this thread has ended (`surrender`).
+        let place = unsafe { RingPlace::new(arena.pointer(&block), key.size, slots) };
+        let mut made = self.made.lock();
+        made.push(MadeRing { key, place, block });
+        self.made_count.store(made.len(), Ordering::Release);
+        // SAFETY: the ring was made just now; this is its only producer.
+        Some(unsafe { Producer::new(place) })
+    }
+}

@@ -1,0 +1,163 @@
+//! A connection to a control socket, with a deadline on everything.
+//!
+//! Messages and frames may arrive in pieces: bytes are gathered in a bounded buffer and taken off
+//! it whole.
+
+use msprof_agent_core::control::extension::{self, FrameError};
+use msprof_agent_core::control::wire::{MESSAGE_SIZE, Message};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{self, AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, sockopt};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Most bytes that are held unread: the largest frame and a piece of the next.
+const BUFFER_MAX: usize = extension::MAX_BODY + extension::FRAME_HEAD + READ_SIZE;
+const READ_SIZE: usize = 16 * 1024;
+/// How often a connect to a socket with a full queue is tried again.
+const CONNECT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Who serves a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Process id; `None` when the process lies in a pid namespace that cannot be seen from here.
+    pub pid: Option<u32>,
+    /// User id.
+    pub uid: u32,
+}
+
+/// What a look at the connection gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// More bytes are in the buffer.
+    Bytes,
+    /// The other side has closed; what came before is in the buffer.
+    End,
+    /// Nothing by the deadline.
+    Nothing,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    fd: OwnedFd,
+    unread: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects; a full queue at the other side is waited for until the deadline.
+    pub fn open(path: &Path, deadline: Instant) -> io::Result<Connection> {
+        let fd = socket::socket(
+            AddressFamily::Unix,
+            SockType::Stream,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+            None,
+        )?;
+        let address = UnixAddr::new(path)?;
+        loop {
+            match socket::connect(fd.as_raw_fd(), &address) {
+                Ok(()) => break,
+                Err(Errno::EINTR) => {}
+                // EAGAIN: as many clients as the queue holds are waiting already.
+                Err(Errno::EAGAIN) if Instant::now() < deadline => {
+                    std::thread::sleep(CONNECT_PAUSE);
+                }
+                Err(Errno::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Connection {
+            fd,
+            unread: Vec::new(),
+        })
+    }
+
+    /// Who was listening on the socket.
+    pub fn peer(&self) -> io::Result<Peer> {
+        let credentials = socket::getsockopt(&self.fd, sockopt::PeerCredentials)?;
+        Ok(Peer {
+            pid: u32::try_from(credentials.pid()).ok().filter(|pid| *pid > 0),
+            uid: credentials.uid(),
+        })
+    }
+
+    /// Sends all of `bytes`; never raises SIGPIPE.
+    pub fn send(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match socket::send(self.fd.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => {
+                    if !self.wait(PollFlags::POLLOUT, deadline)? {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what has arrived, or waits for something until the deadline.
+    pub fn receive(&mut self, deadline: Instant) -> io::Result<Arrived> {
+        let mut piece = [0; READ_SIZE];
+        loop {
+            if self.unread.len() > BUFFER_MAX - READ_SIZE {
+                let text = "the other side sends more than can be read";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+            match socket::recv(self.fd.as_raw_fd(), &mut piece, MsgFlags::empty()) {
+                Ok(0) | Err(Errno::ECONNRESET) => return Ok(Arrived::End),
+                Ok(count) => {
+                    self.unread.extend_from_slice(&piece[..count]);
+                    return Ok(Arrived::Bytes);
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => {
+                    if !self.wait(PollFlags::POLLIN, deadline)? {
+                        return Ok(Arrived::Nothing);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes one 8-byte message off the buffer.
+    pub fn take_message(&mut self) -> Option<Message> {
+        let message = Message::decode(self.unread.first_chunk::<MESSAGE_SIZE>()?);
+        self.unread.drain(..MESSAGE_SIZE);
+        Some(message)
+    }
+
+    /// Takes one frame off the buffer: its request id and body.
+    pub fn take_frame(&mut self) -> Result<Option<(u32, Vec<u8>)>, FrameError> {
+        let Some(frame) = extension::decode_frame(&self.unread)? else {
+            return Ok(None);
+        };
+        let taken = (frame.id, frame.body.to_vec());
+        let size = frame.size;
+        self.unread.drain(..size);
+        Ok(Some(taken))
+    }
+
+    /// Waits for an event; false at the deadline.
+    fn wait(&self, event: PollFlags, deadline: Instant) -> io::Result<bool> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            // Rounded up: a poll of 0 ms would spin through the last millisecond.
+            let left_ms = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+            let mut fds = [PollFd::new(self.fd.as_fd(), event)];
+            match poll(&mut fds, PollTimeout::from(left_ms)) {
+                Ok(0) | Err(Errno::EINTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Programs that the controller starts: environment, sockets, exit status, Ctrl-C.
+
+mod support;
+
+use nix::sys::signal::Signal;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::*;
+
+/// A library that does nothing, to be preloaded.
+fn library(lab: &Lab) -> PathBuf {
+    let source = lab.path("agent.c");
+    std::fs::write(&source, "int msprof_test_library = 1;\n").expect("written");
+    let library = lab.path("libmsprof_agent.so");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .status();
+    assert!(made.expect("cc runs").success());
+    library
+}
+
+fn launch(lab: &Lab, options: &[&str], program: &[&str]) -> Run {
+    let mut command = lab.msprof();
+    command.arg("--dynamic=on").args(options);
+    command.arg(format!("--agent-lib={}", library(lab).display()));
+    command.args(program);
+    Run::start(command)
+}
+
+/// The words that run [`agent_role`] in a process of its own.
+fn agent_words() -> Vec<String> {
+    let own = std::env::current_exe().expect("own path");
+    let own = own.to_str().expect("UTF-8").to_owned();
+    [
+        own.as_str(),
+        "--ignored",
+        "--exact",
+        "agent_role",
+        "--nocapture",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+fn wait_for_file(path: &Path) {
+    let deadline = std::time::Instant::now() + DEADLINE;
+    while !path.exists() {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "no {}",
+            path.display()
+        );
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Not a test: the program that the tests launch. It does what an agent in it would do.
+#[test]
+#[ignore = "runs inside the tests of this file"]
+fn agent_role() {
+    let Some(dir) = std::env::var_os("MSPROF_AGENT_SOCKET_DIR").map(PathBuf::from) else {
+        return;
+    };
+    if let Some(gate) = std::env::var_os("ROLE_GATE") {
+        wait_for_file(Path::new(&gate));
+    }
+    let own = std::process::id();
+    let key = match std::env::var("ROLE_KEY").as_deref() {
+        Ok("own") => own.to_string(),
+        _ => std::env::var("DYNAMIC_PROFILING_KEY_PID").expect("key"),
+    };
+    let path = dir.join(format!("dynamic_profiling_socket_{key}"));
+    let server = Server::once(&path, move |mut client| serve_extended(&mut client, own));
+    server.join();
+    let _ = std::fs::remove_file(path);
+    std::process::exit(std::env::var("ROLE_EXIT").map_or(0, |code| code.parse().expect("code")));
+}
+
+#[test]
+fn the_exit_status_is_the_programs_own() {
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["true"], 0, "ended with exit status 0"),
+        (&["false"], 1, "ended with exit status 1"),
+        (&["sh", "-c", "exit 7"], 7, "ended with exit status 7"),
+        (
+            &["sh", "-c", "kill -9 $$"],
+            137,
+            "ended by signal 9 (SIGKILL)",
+        ),
+    ];
+    for (program, code, text) in cases {
+        let lab = Lab::new();
+        let ended = launch(&lab, &[], program).script("");
+        ended.exits(*code).says(text);
+        assert_eq!(ended.err, "", "{program:?}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_told_as_shells_do() {
+    let lab = Lab::new();
+    let ended = launch(&lab, &[], &["/no/such/program"]).script("start\n");
+    ended.exits(127).warns("cannot run /no/such/program");
+    let ended = launch(&lab, &[], &["/"]).script("start\n");
+    ended.exits(126).warns("cannot run /");
+}
+
+#[test]
+fn the_program_gets_the_documented_environment_and_an_empty_stdin() {
+    let lab = Lab::new();
+    let script = "cat; echo mode=$PROFILING_MODE key=$DYNAMIC_PROFILING_KEY_PID parent=$PPID \
+                  bind=$MSPROF_AGENT_BIND extra=$EXTRA; echo preload=$LD_PRELOAD; \
+                  echo \"config=$PROFILER_SAMPLECONFIG\"";
+    let options = [
+        "--runtime-api=on",
+        "--environment=EXTRA=a b;LD_PRELOAD=/lib/none.so",
+    ];
+    let mut run = launch(&lab, &options, &["sh", "-c", script]);
+    let pid = run.pid();
+    run.send("sleep 0\n");
+    run.close_stdin();
+    let ended = run.ended();
+    ended
+        .exits(0)
+        .says(&format!(
+            "mode=dynamic key={pid} parent={pid} bind=use extra=a b"
+        ))
+        .says(&format!(
+            "preload={}:/lib/none.so",
+            lab.path("libmsprof_agent.so").display()
+        ))
+        .says("\"runtimeApi\":\"on\"");
+}
+
+#[test]
+fn both_forms_run_a_session_with_the_program() {
+    let words = agent_words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let one_text = format!("--application={}", words.join(" "));
+    let forms: [(&[&str], &[&str]); 2] = [(&[], &words), (&[&one_text], &[])];
+    for (options, program) in forms {
+        let lab = Lab::new();
+        let ended = launch(&lab, options, program).script("start\nstatus\nstop\nquit\n");
+        ended
+            .exits(0)
+            .says("start success")
+            .says("stop success")
+            .says("quit success")
+            .says("ended with exit status 0");
+        assert_eq!(ended.err, "");
+    }
+}
+
+#[test]
+fn the_task_behind_a_script_is_found_by_the_key_and_by_its_own_pid() {
+    for key in ["launcher", "own"] {
+        let lab = Lab::new();
+        let words = agent_words().join(" ");
+        let script = format!("ROLE_KEY={key} ROLE_EXIT=4 {words}; exit $((1 + $?))");
+        let run = launch(&lab, &[], &["sh", "-c", &script]);
+        let ended = run.script("start\nstop\nquit\n");
+        ended.exits(5).says("start success").says("stop success");
+    }
+}
+
+#[test]
+fn commands_wait_for_the_socket_of_the_program() {
+    let lab = Lab::new();
+    let gate = lab.path("gate");
+    let environment = format!("--environment=ROLE_GATE={}", gate.display());
+    let words = agent_words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut run = launch(&lab, &[&environment], &words);
+    run.send("start\nstop\nquit\n");
+    run.wait_for("start: waiting for the program to call CANN");
+    std::fs::write(&gate, "").expect("written");
+    run.ended()
+        .exits(0)
+        .says("start success")
+        .says("quit success");
+}
+
+#[test]
+fn a_program_that_ends_before_it_can_be_started_fails_the_command() {
+    let lab = Lab::new();
+    let ended = launch(&lab, &[], &["sh", "-c", "sleep 0.3"]).script("start\nstop\n");
+    ended
+        .exits(1)
+        .warns("start failed: the program has ended before it called CANN");
+}
+
+#[test]
+fn a_socket_of_somebody_else_under_our_key_is_not_touched() {
+    // Sockets with every key of descendants are looked at, but only served by the program count.
+    let lab = Lab::new();
+    let mut run = launch(&lab, &[], &["sleep", "300"]);
+    let path = lab.socket(run.pid());
+    let listener = std::os::unix::net::UnixListener::bind(path).expect("bound");
+    run.send("start\n");
+    run.wait_for("start: waiting for the program");
+    run.signal(Signal::SIGTERM);
+    let ended = run.ended();
+    ended.exits(143);
+    assert!(!ended.out.contains("start success"));
+    drop(listener);
+}
+
+#[test]
+fn after_quit_the_program_runs_on_and_is_waited_for() {
+    let lab = Lab::new();
+    let gate = lab.path("gate");
+    let script = format!(
+        "echo up; while [ ! -e {} ]; do sleep 0.05; done; exit 5",
+        gate.display()
+    );
+    let mut run = launch(&lab, &[], &["sh", "-c", &script]);
+    run.wait_for("up");
+    run.send("quit\n");
+    run.close_stdin();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::fs::write(&gate, "").expect("written");
+    run.ended().exits(5);
+}
+
+#[test]
+fn the_first_interrupt_quits_and_the_second_ends_the_program() {
+    let lab = Lab::new();
+    let gate = lab.path("gate");
+    let script = format!(
+        "trap 'echo interrupted' INT; echo up; touch {}; while :; do sleep 0.05; done",
+        gate.display()
+    );
+    let mut run = launch(&lab, &[], &["sh", "-c", &script]);
+    run.wait_for("up");
+    run.signal(Signal::SIGINT);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    run.signal(Signal::SIGINT);
+    run.wait_for("ending the program");
+    let ended = run.ended();
+    ended.exits(143).says("ended by signal 15");
+    assert!(
+        !ended.out.contains("interrupted"),
+        "Ctrl-C is not the program's"
+    );
+}
+
+#[test]
+fn a_program_that_ends_while_capturing_is_no_failure() {
+    let lab = Lab::new();
+    let words = agent_words();
+    // The server is killed in the middle of the session, as when the program exits.
+    let script = format!("{} & sleep 1; kill -9 $!; exit 0", words.join(" "));
+    let mut run = launch(&lab, &[], &["sh", "-c", &script]);
+    run.send("start\nsleep 30\nstop\n");
+    let ended = run.ended();
+    ended
+        .exits(0)
+        .says("start success")
+        .says("ended with exit status 0");
+}
