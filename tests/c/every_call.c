@@ -185,6 +185,7 @@ static void variable_call(void)
     static struct MsprofAdditionalInfo large[2];
     large[0] = good_additional();
     large[0].level = MSPROF_LEVEL_NODE;
+    large[0].dataLen = 300 - 24;
     EXPECT(MsprofReportAdditionalInfo(0, large, 300), 0);
 }
 
@@ -263,7 +264,7 @@ static uint64_t expected_id(const char *text)
 
 static void name_calls(void)
 {
-    const char *names[] = {"item", "a", "conv1/kernel:0", "\xC3\xA4\xFF"};
+    const char *names[] = {"item", "a", "conv1/kernel:0", "\xC3\xA4\xFF", "a,\"b\"\r\nc:"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         uint64_t id = MsprofGetHashId(names[i], strlen(names[i]));
         EXPECT(id == expected_id(names[i]), 1);
@@ -281,6 +282,7 @@ static void name_calls(void)
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, API_TYPE, "KernelLaunch"), 0);
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, API_TYPE, "KernelLaunch"), 0);
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_MODEL, 1, "ModelExecute"), 0);
+    EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, 1098, "a,\"b\"\n1:2"), 0);
     EXPECT(MsprofRegTypeInfo(UNKNOWN_LEVEL, 1, "of an unknown level"), 0);
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, 1099, ""), 0);
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, API_TYPE, NULL), BAD);

@@ -6,6 +6,7 @@
  *   device ID OPEN                           MsprofNotifySetDevice
  *   name                                     names the records it reports
  *   api N TAG                                N api records, item id TAG << 40 | n
+ *   variable LEN DATALEN                     a long additional record
  *   reporters N                              N threads that report for ever
  *   handler MODULE plain|hang|callback       registers a handler
  *   heard                                    starts and stops heard by `plain`
@@ -58,6 +59,17 @@ static int32_t report_many(uint64_t count, uint64_t tag)
         worst = result != 0 ? result : worst;
     }
     return worst;
+}
+
+static int32_t report_variable(uint32_t len, uint32_t data_len)
+{
+    static struct MsprofAdditionalInfo record[8];
+    record[0].magicNumber = MSPROF_MAGIC;
+    record[0].level = MSPROF_LEVEL_NODE;
+    record[0].threadId = thread_id();
+    record[0].dataLen = data_len;
+    record[0].timeStamp = MsprofSysCycleTime();
+    return len <= sizeof record ? MsprofReportAdditionalInfo(0, record, len) : -2;
 }
 
 static void *report_for_ever(void *unused)
@@ -284,6 +296,8 @@ static void obey(char *const *words)
         printf("%d\n", MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, "KernelLaunch"));
     } else if (is(words, "api", NULL)) {
         printf("%d\n", report_many(value(words[1]), value(words[2])));
+    } else if (is(words, "variable", NULL)) {
+        printf("%d\n", report_variable((uint32_t)value(words[1]), (uint32_t)value(words[2])));
     } else if (is(words, "reporters", NULL)) {
         add_reporters((int)value(words[1]));
         puts("0");

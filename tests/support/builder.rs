@@ -1,13 +1,14 @@
 //! Compiles the C and C++ programs of the tests against the committed header.
 
 use super::artifacts::{artifacts, root};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
 /// How a program gets the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Linkage {
     /// libmsprof_agent.so, found by RUNPATH.
     Shared,
@@ -18,8 +19,22 @@ pub enum Linkage {
 /// Flags under which everything must compile without a warning.
 const WARNINGS: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
-/// Compiles `source`, a path in the repository, to a program.
+/// Programs that were compiled already; locked while one is, since tests run side by side.
+static BUILT: Mutex<BTreeMap<(String, Linkage), PathBuf>> = Mutex::new(BTreeMap::new());
+
+/// Compiles `source`, a path in the repository, to a program; each once.
 pub fn build(source: &str, linkage: Linkage) -> PathBuf {
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (source.to_owned(), linkage);
+    if let Some(program) = built.get(&key) {
+        return program.clone();
+    }
+    let program = compile(source, linkage);
+    built.insert(key, program.clone());
+    program
+}
+
+fn compile(source: &str, linkage: Linkage) -> PathBuf {
     let (compiler, standard) = match source.ends_with(".cpp") {
         true => ("c++", "-std=c++17"),
         false => ("cc", "-std=c11"),

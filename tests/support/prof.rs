@@ -134,6 +134,35 @@ impl Prof {
         records
     }
 
+    /// Records of the old reporter interface: 128 bytes each, or a text.
+    fn legacy_records(&self) -> u64 {
+        let places = self.devices.values().chain([&self.host]);
+        let slices = places
+            .flatten()
+            .filter(|(family, _)| family.starts_with("DATA_PREPROCESS."))
+            .flat_map(|(_, slices)| slices.values());
+        slices
+            .map(|bytes| match bytes.len() % 128 {
+                0 => bytes.len() as u64 / 128,
+                _ => 1,
+            })
+            .sum()
+    }
+
+    /// Records that are as long as their head says.
+    fn variable_records(&self) -> u64 {
+        let slices = self.host.get("unaging.variable.capture_op_info");
+        let mut count = 0;
+        for bytes in slices.into_iter().flat_map(BTreeMap::values) {
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                rest = &rest[24 + u32_at(rest, 12) as usize..];
+                count += 1;
+            }
+        }
+        count
+    }
+
     /// Name of an api record's type as the parser shows it: the number when there is no name.
     pub fn name_of(&self, record: &Api) -> String {
         let key = (record.level, u64::from(record.kind));
@@ -175,7 +204,8 @@ impl Prof {
                 add(if aicpu { "aicpu" } else { "task" }, 1);
             }
         }
-        add("aicpu", self.aicpu().len() as u64);
+        add("aicpu", self.aicpu().len() as u64 + self.legacy_records());
+        add("task", self.variable_records());
         counts
     }
 }

@@ -1,6 +1,7 @@
 //! What must hold of every finished PROF directory: the parser's rules and the ledger's law.
 
 use super::prof::{AICPU, Families, Prof, TRACES, record_size};
+use msprof_agent_core::profdir::check::Severity;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -22,9 +23,18 @@ const DEVICE_FILES: [&str; 5] = [
     "dev_start.log",
 ];
 
-/// Opens a directory and checks everything about it; it must be complete.
+/// Opens a directory and checks everything about it, by our rules and by the product's own check; it
+/// must be complete.
 #[track_caller]
 pub fn open_complete(path: &Path) -> Prof {
+    let prof = open_by_rules(path);
+    assert_checked(path);
+    prof
+}
+
+/// Opens a directory and checks everything about it by the rules of this file.
+#[track_caller]
+pub fn open_by_rules(path: &Path) -> Prof {
     let mut wrong = Vec::new();
     check_controls(path, &mut wrong);
     let prof = Prof::open(path);
@@ -32,6 +42,17 @@ pub fn open_complete(path: &Path) -> Prof {
     check_ledger(&prof, &mut wrong);
     assert!(wrong.is_empty(), "{}: {wrong:#?}", path.display());
     prof
+}
+
+/// The product's own check finds nothing. Names are the program's affair: see `assert_named`.
+#[track_caller]
+pub fn assert_checked(path: &Path) {
+    let violations: Vec<String> = msprof_agent_core::profdir::check::check(path)
+        .iter()
+        .filter(|found| found.severity > Severity::Note && found.rule != "type-unnamed")
+        .map(|found| found.to_string())
+        .collect();
+    assert!(violations.is_empty(), "{violations:#?}");
 }
 
 fn check_controls(path: &Path, wrong: &mut Vec<String>) {
@@ -95,9 +116,15 @@ fn check_data(prof: &Prof, wrong: &mut Vec<String>) {
             break;
         }
     }
-    for name in prof.types.values().chain(prof.hashes.values()) {
+    // Item names go through the parser's own quoting; type names may need it nowhere.
+    for name in prof.types.values() {
         if name.contains([',', '"', '\n', '\r']) {
-            wrong.push(format!("the name {name:?} breaks a csv"));
+            wrong.push(format!("the type name {name:?} breaks a csv"));
+        }
+    }
+    for name in prof.hashes.values() {
+        if name.contains(['\n', '\r', '\0']) {
+            wrong.push(format!("the item name {name:?} breaks a line"));
         }
     }
 }
