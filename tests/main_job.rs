@@ -42,7 +42,11 @@ fn a_launched_task_is_captured_and_every_call_is_there() {
         ));
     }
     let dir = only_prof_dir(&home.output());
-    assert_eq!(prof_dirs_named(&finished), [dir.clone()], "{finished:#?}");
+    assert_eq!(
+        prof_dirs_named(&finished),
+        std::slice::from_ref(&dir),
+        "{finished:#?}"
+    );
     assert!(finished.text().contains("lost 0"), "{finished:#?}");
     finished.line_with("done runs=");
 

@@ -4,32 +4,24 @@ mod support;
 
 use serde_json::json;
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
 use support::client::{
     ALREADY_STARTED, ByteClient, DISCONNECT, FAILED, NO_DEVICE, NOT_STARTED, PARAMS, QUIT, START,
-    STOP, SUCCESS, params, params_message,
+    STOP, SUCCESS, assert_serves, params, params_message,
 };
 use support::home::{Home, only_prof_dir, prof_dirs};
 use support::proc::Proc;
 use support::puppet::{self, Puppet};
 use support::rules::{lost, open_complete};
 use support::task::{EASY, Task, Way};
-use support::wait::{PATIENCE, wait_for, wait_until};
+use support::wait::{PATIENCE, wait_until};
 
 /// How long a silent client is listened to, and what a loaded machine adds to a time limit.
 const SILENT_LIMIT: Duration = Duration::from_secs(5);
 const SLACK: Duration = Duration::from_secs(4);
-
-/// A client is served from params to quit: nothing that happened before is in its way.
-#[track_caller]
-fn assert_serves(socket: &Path, output: &Path) {
-    let mut client = ByteClient::open(socket, &params(output));
-    client.start();
-    client.stop();
-    client.quit();
-}
 
 /// The agent answers `failed` to what was sent in place of params and closes; others are served.
 #[track_caller]
@@ -46,7 +38,7 @@ fn assert_refused(puppet: &Puppet, home: &Home, message: &[u8]) {
     assert_serves(puppet.socket(), &home.output());
 }
 
-// ---- a session ---------------------------------------------------------------
+// ---- a session --------------------------------------------------------------
 
 #[test]
 fn a_session_gets_the_answers_that_a_stock_client_expects() {
@@ -153,7 +145,7 @@ fn a_command_in_two_writes_is_put_together() {
     client.quit();
 }
 
-// ---- bad clients -------------------------------------------------------------
+// ---- bad clients ------------------------------------------------------------
 
 #[test]
 fn a_client_that_connects_and_closes_does_no_harm() {
@@ -304,7 +296,7 @@ fn a_client_that_dies_right_after_start_leaves_no_capture_running() {
     assert_serves(puppet.socket(), &home.output());
 }
 
-// ---- several clients ---------------------------------------------------------
+// ---- several clients --------------------------------------------------------
 
 #[test]
 fn a_second_stock_client_gets_silence_and_then_a_close() {
@@ -412,169 +404,7 @@ fn a_crowd_of_silent_connections_leaves_nothing_behind() {
     proc.wait_for_resources(&before);
 }
 
-// ---- output that cannot be written -------------------------------------------
-
-#[test]
-fn an_output_directory_that_cannot_be_made_fails_the_start_and_changes_nothing() {
-    let home = Home::new();
-    let puppet = Puppet::start(&home);
-    let file = home.path().join("file");
-    fs::write(&file, "a regular file").expect("written");
-    for bad in [file.join("below"), file.clone()] {
-        let mut client = ByteClient::open(puppet.socket(), &params(&bad));
-        assert_eq!(client.command(START), FAILED, "{}", bad.display());
-        assert_eq!(client.command(STOP), NOT_STARTED);
-        assert_eq!(client.command(START), FAILED, "again");
-        client.quit();
-    }
-    let left = fs::read_to_string(&file).expect("still a file");
-    assert_eq!(left, "a regular file");
-    Proc::of(puppet.pid()).idle_resources();
-    let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
-    client.start();
-    client.stop();
-    client.quit();
-    assert_eq!(prof_dirs(&home.output()).len(), 1);
-}
-
-#[test]
-fn an_output_directory_that_cannot_be_made_is_explained_to_our_own_client() {
-    let home = Home::new();
-    let puppet = Puppet::start(&home);
-    let file = home.path().join("file");
-    fs::write(&file, "").expect("written");
-    let bad = file.join("below");
-    let mut client = puppet.connect();
-    client.introduce_extended(&params(&bad));
-    let reply = client.ask("start");
-    assert_eq!(reply["outcome"], "failed");
-    let why = reply["error"].as_str().expect("a reason");
-    assert!(why.contains(bad.to_str().expect("UTF-8")), "{why}");
-    assert_eq!(client.ask("status")["capturing"], false);
-}
-
-/// A puppet that sees `size` bytes of tmpfs at `dir`, in a mount namespace of its own. `None`, said on
-/// stderr, where that is not permitted.
-fn puppet_with_small_disk(home: &Home, dir: &Path, size: &str) -> Option<Puppet> {
-    fs::create_dir(dir).expect("a directory");
-    let target = std::ffi::CString::new(dir.to_str().expect("UTF-8")).expect("no NUL");
-    let options = std::ffi::CString::new(format!("size={size}")).expect("no NUL");
-    let mount = move || {
-        // SAFETY: plain system calls with strings that outlive them.
-        let results = unsafe {
-            let unshared = libc::unshare(libc::CLONE_NEWNS);
-            let private = libc::mount(
-                c"none".as_ptr(),
-                c"/".as_ptr(),
-                std::ptr::null(),
-                libc::MS_REC | libc::MS_PRIVATE,
-                std::ptr::null(),
-            );
-            let mounted = libc::mount(
-                c"tmpfs".as_ptr(),
-                target.as_ptr(),
-                c"tmpfs".as_ptr(),
-                0,
-                options.as_ptr().cast(),
-            );
-            [unshared, private, mounted]
-        };
-        match results {
-            [0, 0, 0] => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        }
-    };
-    // SAFETY: the closure makes system calls only.
-    let program = unsafe { home.armed(puppet::path()).before_exec(mount.clone()) };
-    // SAFETY: as above.
-    let probe = unsafe { home.plain("/bin/true").before_exec(mount) };
-    if let Err(error) = probe.try_spawn() {
-        eprintln!("skipped: no tmpfs can be mounted here ({error})");
-        return None;
-    }
-    let puppet = Puppet::start_program(home, program);
-    puppet.wait_socket();
-    Some(puppet)
-}
-
-/// `path` as the puppet sees it.
-fn inside(puppet: &Puppet, path: &Path) -> PathBuf {
-    let root = PathBuf::from(format!("/proc/{}/root", puppet.pid()));
-    root.join(path.strip_prefix("/").expect("absolute"))
-}
-
-#[test]
-fn a_start_with_less_than_20_mb_of_room_fails_and_leaves_nothing() {
-    let home = Home::new();
-    let disk = home.path().join("disk");
-    let Some(puppet) = puppet_with_small_disk(&home, &disk, "16m") else {
-        return;
-    };
-    let mut client = ByteClient::open(puppet.socket(), &params(&disk.join("output")));
-    assert_eq!(client.command(START), FAILED);
-    assert_eq!(client.command(STOP), NOT_STARTED);
-    client.quit();
-    let left: Vec<_> = fs::read_dir(inside(&puppet, &disk))
-        .expect("the disk")
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
-    assert_serves(puppet.socket(), &home.output());
-}
-
-#[test]
-fn a_disk_that_fills_up_ends_the_capture_with_whole_records_and_a_failed_stop() {
-    let home = Home::new();
-    let disk = home.path().join("disk");
-    let Some(mut puppet) = puppet_with_small_disk(&home, &disk, "24m") else {
-        return;
-    };
-    let mut client = puppet.connect();
-    client.introduce_extended(&params(&disk));
-    assert_eq!(client.ask("start")["outcome"], "success");
-    // 40 bytes each; what is lost under way does not fill the disk.
-    wait_until("the disk to fill up", || {
-        assert_eq!(puppet.tell("api 20000 1"), "0", "the program is not told");
-        client.ask("status")["ledger"]["state"] == "failed"
-    });
-    let stopped = client.ask("stop");
-    assert_eq!(stopped["outcome"], "failed", "{stopped}");
-    assert!(stopped["error"].as_str().is_some_and(|why| !why.is_empty()));
-    let ledger = &stopped["ledger"];
-    let count = |column: &str| ledger[column]["runtime-api"].as_u64().expect("a count");
-    assert_eq!(count("reported"), count("written") + count("lost"));
-    assert!(count("lost") > 0);
-    let dir = only_prof_dir(&inside(&puppet, &disk));
-    let prof = support::prof::Prof::open(&dir);
-    assert_eq!(prof.api().len() as u64, count("written"));
-    for slices in prof.host.get("aging.api_event.data").into_iter() {
-        assert!(
-            slices.values().all(|bytes| bytes.len() % 40 == 0),
-            "torn records"
-        );
-    }
-    assert!(dir.join("host/end_info.done").exists());
-    assert_eq!(prof.ledger()["state"], "failed");
-    assert_eq!(client.ask("quit")["outcome"], "success");
-    // And the program goes on and can be captured elsewhere.
-    assert_serves(puppet.socket(), &home.output());
-}
-
-#[test]
-fn an_output_directory_removed_in_mid_capture_fails_the_stop_and_nothing_else() {
-    let home = Home::new();
-    let mut puppet = Puppet::start(&home);
-    let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
-    client.start();
-    assert_eq!(puppet.tell("api 10 1"), "0");
-    fs::remove_dir_all(home.output()).expect("removed");
-    assert_eq!(puppet.tell("api 10 1"), "0");
-    assert_eq!(client.command(STOP), FAILED);
-    assert_eq!(client.command(STOP), NOT_STARTED);
-    client.quit();
-    assert_serves(puppet.socket(), &home.output());
-}
-
-// ---- limits ------------------------------------------------------------------
+// ---- limits -----------------------------------------------------------------
 
 #[test]
 fn after_the_last_command_of_a_connection_the_next_one_is_answered_by_a_disconnect() {
@@ -665,132 +495,4 @@ fn where_a_device_is_needed_a_start_before_the_first_says_so() {
     assert_eq!(puppet.tell("device 0 0"), "0");
     assert_eq!(client.command(START), NO_DEVICE);
     client.quit();
-}
-
-// ---- the socket's file -------------------------------------------------------
-
-#[test]
-fn the_socket_is_for_its_owner_only() {
-    let home = Home::new();
-    let puppet = Puppet::start(&home);
-    let meta = fs::symlink_metadata(puppet.socket()).expect("there");
-    assert!(meta.file_type().is_socket());
-    assert_eq!(meta.permissions().mode() & 0o777, 0o600);
-    let proc = Proc::of(puppet.pid());
-    for (descriptor, kind) in proc.descriptors() {
-        let ours = ["socket", "anon_inode"].contains(&kind.as_str());
-        assert!(
-            !ours || descriptor > 2 && proc.is_close_on_exec(descriptor),
-            "{descriptor}: {kind}"
-        );
-    }
-}
-
-#[test]
-fn a_removed_socket_file_is_back_within_five_seconds_and_the_session_goes_on() {
-    let home = Home::new();
-    let puppet = Puppet::start(&home);
-    let mut session = ByteClient::open(puppet.socket(), &params(&home.output()));
-    session.start();
-    fs::remove_file(puppet.socket()).expect("removed");
-    wait_for("the socket to be back", Duration::from_secs(5), || {
-        puppet.socket().exists().then_some(())
-    });
-    let meta = fs::symlink_metadata(puppet.socket()).expect("there");
-    assert_eq!(meta.permissions().mode() & 0o777, 0o600);
-    session.stop();
-    session.quit();
-    assert_serves(puppet.socket(), &home.output());
-}
-
-#[test]
-fn a_socket_that_a_killed_process_left_is_replaced_by_the_next_with_its_key() {
-    let home = Home::new();
-    let with_key = |home: &Home| {
-        home.armed(puppet::path())
-            .env("DYNAMIC_PROFILING_KEY_PID", "12345")
-    };
-    let socket = home.socket(12345);
-    let killed = Puppet::start_program(&home, with_key(&home));
-    wait_until("the socket", || socket.exists());
-    killed.kill();
-    assert!(socket.exists(), "a killed process cannot tidy up");
-    let next = Puppet::start_program(&home, with_key(&home));
-    wait_for("somebody to answer", PATIENCE, || {
-        std::os::unix::net::UnixStream::connect(&socket).ok()
-    });
-    assert_serves(&socket, &home.output());
-    assert_eq!(home.sockets(), [socket.clone()]);
-    next.finish().expect_code(0);
-    assert_eq!(home.sockets(), [] as [PathBuf; 0]);
-}
-
-#[test]
-fn two_processes_with_one_key_do_not_take_each_others_socket() {
-    let home = Home::new();
-    let with_key = |home: &Home| {
-        home.armed(puppet::path())
-            .env("DYNAMIC_PROFILING_KEY_PID", "12345")
-    };
-    let first = Puppet::start_program(&home, with_key(&home));
-    let shared = home.socket(12345);
-    wait_until("the first socket", || shared.exists());
-    let second = Puppet::start_program(&home, with_key(&home));
-    let own = home.socket(second.pid());
-    wait_until("the second socket", || own.exists());
-    let hello_of = |socket: &Path| {
-        let mut client = ByteClient::connect(socket);
-        client.introduce_extended(&params(&home.output()))["pid"].clone()
-    };
-    assert_eq!(hello_of(&shared), first.pid());
-    assert_eq!(hello_of(&own), second.pid());
-    second.finish().expect_code(0);
-    assert_eq!(home.sockets(), [shared.clone()], "the first one's stays");
-    first.finish().expect_code(0);
-    assert_eq!(home.sockets(), [] as [PathBuf; 0]);
-}
-
-#[test]
-fn a_file_that_is_no_socket_is_left_alone() {
-    let home = Home::new();
-    let file = home.socket(12345);
-    fs::write(&file, "precious").expect("written");
-    let program = home
-        .armed(puppet::path())
-        .env("DYNAMIC_PROFILING_KEY_PID", "12345");
-    let mut puppet = Puppet::start_program(&home, program);
-    assert_eq!(puppet.tell("init"), "0");
-    let own = home.socket(puppet.pid());
-    wait_until("a socket by its own pid", || own.exists());
-    assert_eq!(fs::read_to_string(&file).expect("still there"), "precious");
-    puppet.finish().expect_code(0);
-    assert_eq!(fs::read_to_string(&file).expect("still there"), "precious");
-}
-
-#[test]
-fn a_process_that_is_stopped_and_continued_goes_on_capturing() {
-    let home = Home::new();
-    let mut puppet = Puppet::start(&home);
-    let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
-    client.start();
-    assert_eq!(puppet.tell("api 50 1"), "0");
-    for _ in 0..5 {
-        puppet.signal(libc::SIGSTOP);
-        let proc = Proc::of(puppet.pid());
-        wait_until("the process to stop", || {
-            proc.status("State").starts_with('T')
-        });
-        puppet.signal(libc::SIGCONT);
-        wait_until("the process to go on", || {
-            !proc.status("State").starts_with('T')
-        });
-    }
-    assert_eq!(puppet.tell("api 50 1"), "0");
-    client.stop();
-    client.quit();
-    assert_eq!(
-        open_complete(&only_prof_dir(&home.output())).api().len(),
-        100
-    );
-    assert_serves(puppet.socket(), &home.output());
 }

@@ -231,3 +231,12 @@ impl ByteClient {
         }
     }
 }
+
+/// A client is served from params to quit: nothing that happened before is in its way.
+#[track_caller]
+pub fn assert_serves(socket: &Path, output: &Path) {
+    let mut client = ByteClient::open(socket, &params(output));
+    client.start();
+    client.stop();
+    client.quit();
+}

@@ -1,7 +1,7 @@
 //! A C program that does what it is told, one line at a time (tests/c/puppet.c).
 
 use super::builder::{Linkage, build};
-use super::client::ByteClient;
+use super::client::{ByteClient, params};
 use super::home::Home;
 use super::process::{Finished, Program, Running};
 use super::wait::{PATIENCE, wait_for};
@@ -98,4 +98,12 @@ impl Puppet {
     pub fn kill(self) {
         self.running.kill();
     }
+}
+
+/// A puppet with a capture under way, and the client that started it.
+pub fn capturing(home: &Home) -> (Puppet, ByteClient) {
+    let puppet = Puppet::start(home);
+    let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
+    client.start();
+    (puppet, client)
 }
