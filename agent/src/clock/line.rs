@@ -80,7 +80,7 @@ impl Terms {
 
 #[inline]
 fn scale(ticks: u64, rate: u64) -> u64 {
-    (u128::from(ticks) * u128::from(rate) >> SHIFT) as u64
+    ((u128::from(ticks) * u128::from(rate)) >> SHIFT) as u64
 }
 
 /// The line in force.
