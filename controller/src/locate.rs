@@ -4,9 +4,10 @@ use crate::conn::{Connection, Peer};
 use crate::process::{self, Process};
 use msprof_agent_core::control::places::{self, PlaceInputs};
 use msprof_agent_core::control::probe::{self, Presence};
+use msprof_agent_core::process::effective_uid;
 use msprof_agent_core::process::user::passwd_home;
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::Mode;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::getuid;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -109,7 +110,7 @@ pub fn attach(pid: u32) -> Result<Attached, LocateError> {
         sweep_for(pid);
         LocateError::NoSuchPid
     })?;
-    let ours = nix::unistd::geteuid().as_raw();
+    let ours = effective_uid();
     if ours != 0 && ours != process.euid {
         return Err(LocateError::OtherUser(process.euid));
     }
@@ -178,7 +179,7 @@ fn serves(peer: Peer, process: &Process) -> bool {
 }
 
 fn open_dir(dir: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(open(dir, flags, Mode::empty())?)
 }
 
@@ -220,14 +221,14 @@ fn places_of(process: &Process) -> Vec<Place> {
 /// Removes what a dead process of this pid has left.
 fn sweep_for(pid: u32) {
     for dir in our_places() {
-        let uid = nix::unistd::geteuid().as_raw();
+        let uid = effective_uid();
         probe::sweep(&dir.join(places::socket_name(pid)), uid);
     }
 }
 
 /// Removes the sockets of dead processes of this user from the usual places.
 pub fn sweep_all() {
-    let uid = nix::unistd::geteuid().as_raw();
+    let uid = effective_uid();
     for dir in our_places() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             let key = entry.file_name().to_str().and_then(places::key_of);
@@ -241,8 +242,8 @@ pub fn sweep_all() {
 
 /// The places by our own environment.
 pub fn our_places() -> Vec<PathBuf> {
-    let home = passwd_home(nix::unistd::getuid().as_raw());
-    let uid = nix::unistd::geteuid().as_raw();
+    let home = passwd_home(getuid().as_raw());
+    let uid = effective_uid();
     places::candidates(&PlaceInputs::new(uid, home, |name| std::env::var_os(name)))
 }
 

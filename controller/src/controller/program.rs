@@ -5,8 +5,7 @@ use crate::locate::Attached;
 use crate::report;
 use crate::target::Target;
 use msprof_agent_core::control::extension::Op;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -105,8 +104,8 @@ impl Controller {
         }
         let first = !std::mem::replace(&mut self.terminating, true);
         let (signal, text) = match first {
-            true => (Signal::SIGTERM, "ending the program; Ctrl-C again kills it"),
-            false => (Signal::SIGKILL, "killing the program"),
+            true => (Signal::TERM, "ending the program; Ctrl-C again kills it"),
+            false => (Signal::KILL, "killing the program"),
         };
         self.screen.warn(text);
         self.signal_program(signal);
@@ -114,10 +113,10 @@ impl Controller {
 
     pub(super) fn signal_program(&self, signal: Signal) {
         let running = self.program.as_ref().filter(|_| self.exited.is_none());
-        let group = running.and_then(|program| i32::try_from(program.pid).ok());
+        let group = running.and_then(|program| Pid::from_raw(i32::try_from(program.pid).ok()?));
         if let Some(group) = group {
             // Its group ends with it: a failure means that there is nobody left.
-            let _ = killpg(Pid::from_raw(group), signal);
+            let _ = kill_process_group(group, signal);
         }
     }
 
