@@ -1,0 +1,29 @@
+//! Commands that need no prompt: `msprof <verb> ...`.
+
+use std::ffi::OsString;
+
+/// A command that needs no prompt.
+#[derive(Debug)]
+pub struct Verb {
+    /// The first word of the command line.
+    pub name: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// Does it; gives the exit status.
+    pub run: fn(&[OsString]) -> u8,
+}
+
+impl PartialEq for Verb {
+    fn eq(&self, other: &Verb) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Verb {}
+
+/// All verbs.
+pub static VERBS: &[Verb] = &[Verb {
+    name: "summary",
+    help: "summary <PROF_XXX>: what a capture holds: top calls, records, losses",
+    run: crate::summary::run,
+}];
