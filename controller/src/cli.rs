@@ -8,6 +8,7 @@ pub use error::UsageError;
 pub use own::OWN;
 pub use verb::{VERBS, Verb};
 
+use crate::command::{Command, shown};
 use crate::launch::{self, Application};
 use msprof_agent_core::options::rule::Rule;
 use msprof_agent_core::options::{self, OptionError, Options, TABLE, split_option, split_words};
@@ -58,8 +59,13 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
         let rest = arguments.into_iter().skip(1).collect();
         return Ok(Invocation::Verb(verb, rest));
     }
+    match (first, arguments.len()) {
+        (None, 0) => return Err(UsageError::Nothing),
+        (Some("help"), 1) => return Ok(Invocation::Help),
+        _ => {}
+    }
     let mut given = Given::default();
-    let mut words = arguments.into_iter();
+    let mut words = arguments.into_iter().peekable();
     while let Some(word) = words.next() {
         let Some(text) = word.to_str() else {
             if word.as_encoded_bytes().starts_with(b"-") {
@@ -90,7 +96,8 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
         let valid = valid_range(name)?;
         let value = match value {
             Some(value) => value.to_owned(),
-            None => match words.next() {
+            // An option is no value; one that begins so has to be written --name=value.
+            None => match words.next_if(|word| !word.as_encoded_bytes().starts_with(b"--")) {
                 Some(value) => value
                     .into_string()
                     .map_err(|value| UsageError::NotUtf8(value.to_string_lossy().into_owned()))?,
@@ -104,6 +111,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
             }
             .into());
         }
+        given.any = true;
         given.set(name, &value)?;
     }
     given.finish()
@@ -131,6 +139,8 @@ fn valid_range(name: &str) -> Result<String, OptionError> {
 #[derive(Default)]
 struct Given {
     options: Options,
+    /// Whether there was any option.
+    any: bool,
     dynamic: bool,
     pids: Vec<u32>,
     application: Option<Vec<OsString>>,
@@ -150,7 +160,7 @@ impl Given {
             APPLICATION => {
                 let words = split_words(value)
                     .map_err(|error| invalid(APPLICATION, value, &error.to_string()))?;
-                if words.is_empty() {
+                if words.first().is_none_or(String::is_empty) {
                     return Err(invalid(APPLICATION, value, "it is empty"));
                 }
                 self.application = Some(words.into_iter().map(OsString::from).collect());
@@ -165,7 +175,34 @@ impl Given {
         Ok(())
     }
 
+    /// Tells what is no program from what is one, as far as that can be told.
+    fn check_trailing(&self) -> Result<(), UsageError> {
+        let Some(first) = self.trailing.first() else {
+            return Ok(());
+        };
+        let word = first.to_string_lossy().into_owned();
+        if word.is_empty() {
+            return Err(UsageError::EmptyProgram);
+        }
+        if is_prompt_command(&word) && (self.trailing.len() == 1 || !self.pids.is_empty()) {
+            return Err(UsageError::PromptCommand(word));
+        }
+        let name = word.split_once('=').map(|(name, _)| name);
+        if name.is_some_and(|name| valid_range(name).is_ok()) {
+            return Err(OptionError::Stray { word }.into());
+        }
+        if !self.dynamic && !self.any {
+            let similar = options::most_like(&word, VERBS.iter().map(|verb| verb.name));
+            return Err(UsageError::NotAVerb { word, similar });
+        }
+        if !self.pids.is_empty() {
+            return Err(UsageError::PidAndWord(word));
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<Invocation, UsageError> {
+        self.check_trailing()?;
         if !self.dynamic {
             return Err(UsageError::NoDynamic);
         }
@@ -203,6 +240,14 @@ impl Given {
     }
 }
 
+/// Whether a word alone means something at the prompt, and hardly anything as a program.
+fn is_prompt_command(word: &str) -> bool {
+    matches!(
+        Command::parse(word),
+        Command::Start | Command::Stop | Command::Status | Command::Quit
+    )
+}
+
 fn invalid(name: &str, value: &str, why: &str) -> UsageError {
     let own = OWN.iter().find(|own| own.name == name);
     let valid = own.map_or("", |own| own.valid);
@@ -220,7 +265,10 @@ fn pids(value: &str) -> Result<Vec<u32>, UsageError> {
     };
     let mut pids = Vec::new();
     for word in value.split(',') {
-        rule.check(PID, word)?;
+        if rule.check(PID, word).is_err() {
+            let why = format!("\"{}\" is no process id", shown(word));
+            return Err(invalid(PID, value, &why));
+        }
         let pid = word.parse().ok().filter(|pid| !pids.contains(pid));
         pids.extend(pid);
     }

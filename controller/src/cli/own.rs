@@ -22,7 +22,7 @@ pub static OWN: [OwnOption; 5] = [
     OwnOption {
         name: DYNAMIC,
         valid: "on, off",
-        help: "profile on command: start, stop and quit at a prompt",
+        help: "must be on: profile on command, with start, stop and quit at a prompt",
     },
     OwnOption {
         name: PID,
@@ -37,11 +37,11 @@ pub static OWN: [OwnOption; 5] = [
     OwnOption {
         name: ENVIRONMENT,
         valid: "K=V;K2=V2",
-        help: "variables for the program that is started",
+        help: "variables added for the program that is started, but not PROFILING_MODE and PROFILING_OPTIONS",
     },
     OwnOption {
         name: AGENT_LIB,
         valid: "path of libmsprof_agent.so",
-        help: "the agent for the program that is started",
+        help: "the agent for the program that is started, when it is not beside msprof and not in MSPROF_AGENT_LIB",
     },
 ];

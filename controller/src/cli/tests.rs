@@ -64,7 +64,7 @@ fn the_output_is_absolute() {
 #[test]
 fn every_refusal_is_one_line() {
     let cases: &[(&[&str], &str)] = &[
-        (&[], "--dynamic=on is missing"),
+        (&[], "nothing to do: give --dynamic=on"),
         (&["--dynamic=off", "--pid=7"], "--dynamic=on is missing"),
         (&["--dynamic=on"], "whom to profile"),
         (&["--dynamic=maybe"], "on, off"),
@@ -99,6 +99,35 @@ fn every_refusal_is_one_line() {
             "no directory",
         ),
         (&["-x"], "\"-x\" is not an option"),
+        (&["start"], "\"start\" is a command of the prompt"),
+        (&["--dynamic=on", "start"], "is a command of the prompt"),
+        (
+            &["--dynamic=on", "--pid=7", "stop"],
+            "is a command of the prompt",
+        ),
+        (&["sumary", "x"], "did you mean summary?"),
+        (&["./main", "x"], "msprof --dynamic=on ./main"),
+        (&["--runtime-api=on", "./main"], "--dynamic=on is missing"),
+        (&["--pid=7"], "--dynamic=on is missing"),
+        (&["dynamic=on", "pid=7"], "options are written --name=value"),
+        (
+            &["--dynamic=on", "pid=7"],
+            "options are written --name=value",
+        ),
+        (
+            &["--dynamic=on", "--pid=7", "8"],
+            "\"8\" is taken for a program",
+        ),
+        (&["--dynamic=on", "--pid=self"], "\"self\" is no process id"),
+        (&["--dynamic=on", "--pid=7,"], "\"\" is no process id"),
+        (
+            &["--dynamic=on", "--aicpu", "--l2=on"],
+            "--aicpu: the value is missing",
+        ),
+        (&["--dynamic=on", "--PID=7"], "did you mean --pid?"),
+        (&["--dynamic=on", "--=7"], "see msprof --help"),
+        (&["--dynamic=on", ""], "empty name"),
+        (&["--dynamic=on", "--application=''"], "it is empty"),
     ];
     for (words, part) in cases {
         let error = parsed(words).expect_err("refused").to_string();
@@ -112,5 +141,6 @@ fn every_refusal_is_one_line() {
 #[test]
 fn help_and_version_come_before_everything_else() {
     assert_eq!(parsed(&["--pid=7", "-h"]), Ok(Invocation::Help));
+    assert_eq!(parsed(&["help"]), Ok(Invocation::Help));
     assert_eq!(parsed(&["--version"]), Ok(Invocation::Version));
 }

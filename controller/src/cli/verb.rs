@@ -7,6 +7,8 @@ use std::ffi::OsString;
 pub struct Verb {
     /// The first word of the command line.
     pub name: &'static str,
+    /// Its arguments, for the help.
+    pub arguments: &'static str,
     /// One line of help.
     pub help: &'static str,
     /// Does it; gives the exit status.
@@ -24,6 +26,7 @@ impl Eq for Verb {}
 /// All verbs.
 pub static VERBS: &[Verb] = &[Verb {
     name: "summary",
-    help: "summary <PROF_XXX>: what a capture holds: top calls, records, losses",
+    arguments: "<PROF_XXX>",
+    help: "what a capture holds: calls by total time, records per trace, losses",
     run: crate::summary::run,
 }];
