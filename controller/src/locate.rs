@@ -2,6 +2,7 @@
 
 use crate::conn::{Connection, Peer};
 use crate::process::{self, Process};
+use crate::session::dismiss;
 use msprof_agent_core::control::places::{self, PlaceInputs};
 use msprof_agent_core::control::probe::{self, Presence};
 use msprof_agent_core::process::effective_uid;
@@ -159,6 +160,7 @@ fn connect(place: &Place, key: u32, process: &Process) -> Result<Option<Connecti
     let connection = Connection::open(&short, deadline).map_err(failed)?;
     let peer = connection.peer().map_err(failed)?;
     if !serves(peer, process) {
+        dismiss(connection);
         return Err(LocateError::Foreign { path: shown, peer });
     }
     Ok(Some(connection))
@@ -335,13 +337,17 @@ impl LaunchSearch {
         // A refusal means that the server does not listen yet: tried again next time.
         let connection = Connection::open(path, Instant::now() + CONNECT_TIMEOUT).ok()?;
         self.settled.push(identity);
-        let pid = connection.peer().ok()?.pid?;
-        if !process::descends(pid, child) {
-            return None;
+        let server = connection.peer().ok().and_then(|peer| peer.pid);
+        let family = server.filter(|pid| process::descends(*pid, child));
+        match family.and_then(Process::find) {
+            Some(process) => Some(Attached {
+                connection,
+                process,
+            }),
+            None => {
+                dismiss(connection);
+                None
+            }
         }
-        Some(Attached {
-            connection,
-            process: Process::find(pid)?,
-        })
     }
 }

@@ -3,8 +3,10 @@
 //! A stock server answers 8-byte messages in order; our agent answers frames with request ids. Both
 //! give a [`Reply`]. Invariant: a reply that came too late is never taken for the next one's.
 
+mod dismiss;
 mod error;
 
+pub use dismiss::dismiss;
 pub use error::SessionError;
 
 use crate::conn::{Arrived, Connection};
@@ -26,6 +28,9 @@ const END_GRACE: Duration = Duration::from_millis(300);
 /// After a quit a stock server sends three replies in all; closing before it has sent them could
 /// kill it with SIGPIPE.
 const QUIT_REPLIES: usize = 3;
+/// Why a stock server ends a session, as far as is known.
+const STOCK_LIMITS: &str =
+    "a stock process takes 100 commands and waits 30 minutes in all; begin a new session";
 /// How long the rest of those replies is waited for.
 const QUIT_LINGER: Duration = Duration::from_millis(500);
 
@@ -193,7 +198,7 @@ impl Session {
             }
             // Replies to a quit are not of interest in detail: the session is over either way.
             if message.kind == kind::DISCONNECT && op != Op::Quit {
-                return Err(SessionError::Disconnected(None));
+                return Err(SessionError::Disconnected(Some(STOCK_LIMITS.to_owned())));
             }
             if message.kind != expected && op != Op::Quit {
                 return Err(SessionError::Unexpected(message));
@@ -276,7 +281,8 @@ impl Session {
                     if owed.front() == Some(&message.kind) {
                         owed.pop_front();
                     } else if message.kind == kind::DISCONNECT {
-                        return Err(SessionError::Disconnected(None));
+                        let reason = STOCK_LIMITS.to_owned();
+                        return Err(SessionError::Disconnected(Some(reason)));
                     } else {
                         return Err(SessionError::Unexpected(message));
                     }

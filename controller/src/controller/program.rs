@@ -3,6 +3,7 @@
 use super::{Controller, GATHER, PROGRESS_PACE};
 use crate::locate::Attached;
 use crate::report;
+use crate::session::dismiss;
 use crate::target::Target;
 use msprof_agent_core::control::extension::Op;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -125,6 +126,9 @@ impl Controller {
         for attached in found {
             let pid = attached.process.pid;
             if self.targets.iter().any(|target| target.pid == pid) {
+                // It has made its socket anew; the session that there is goes on.
+                let thread = std::thread::Builder::new().name("dismiss".to_owned());
+                let _ = thread.spawn(move || dismiss(attached.connection));
                 continue;
             }
             match Target::adopt(attached, self.params.clone(), self.report()) {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod stock;
+
 use msprof_agent_core::capture::ledger::Ledger;
 use msprof_agent_core::control::extension::{self, Hello, Op, Outcome, Reply, Request};
 use msprof_agent_core::control::wire::{self, Message};
@@ -244,6 +246,11 @@ impl Server {
             drop(listener);
             serve(Client { stream });
         })))
+    }
+
+    /// Runs a server of the caller's own.
+    pub fn running(serve: impl FnOnce() + Send + 'static) -> Server {
+        Server(Some(std::thread::spawn(serve)))
     }
 
     pub fn join(mut self) {
