@@ -76,7 +76,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
             0
         }
         Err(error) => {
-            eprintln!("msprof: {error}");
+            eprintln!("msprof: {}", clean(&error.to_string()));
             FAILED
         }
     }
