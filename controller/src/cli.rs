@@ -1,8 +1,18 @@
 //! The command line: what it asks for, or one line that says what is wrong with it.
 
+mod error;
+mod own;
+mod verb;
+
+pub use error::UsageError;
+pub use own::OWN;
+pub use verb::{VERBS, Verb};
+
+use crate::command::{Command, shown};
 use crate::launch::{self, Application};
 use msprof_agent_core::options::rule::Rule;
 use msprof_agent_core::options::{self, OptionError, Options, TABLE, split_option, split_words};
+use own::{AGENT_LIB, APPLICATION, DYNAMIC, ENVIRONMENT, PID};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -42,110 +52,6 @@ pub enum Whom {
     },
 }
 
-/// A command that needs no prompt.
-#[derive(Debug)]
-pub struct Verb {
-    /// The first word of the command line.
-    pub name: &'static str,
-    /// One line of help.
-    pub help: &'static str,
-    /// Does it; gives the exit status.
-    pub run: fn(&[OsString]) -> u8,
-}
-
-impl PartialEq for Verb {
-    fn eq(&self, other: &Verb) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Verb {}
-
-/// All verbs.
-pub static VERBS: &[Verb] = &[Verb {
-    name: "summary",
-    help: "summary <PROF_XXX>: what a capture holds: top calls, records, losses",
-    run: crate::summary::run,
-}];
-
-/// An option that is the controller's own.
-#[derive(Debug)]
-pub struct OwnOption {
-    /// Name without dashes.
-    pub name: &'static str,
-    /// The valid range in words.
-    pub valid: &'static str,
-    /// One line of help.
-    pub help: &'static str,
-}
-
-const DYNAMIC: &str = "dynamic";
-const PID: &str = "pid";
-const APPLICATION: &str = "application";
-const ENVIRONMENT: &str = "environment";
-const AGENT_LIB: &str = "agent-lib";
-
-/// The controller's own options, in the order of the help.
-pub static OWN: [OwnOption; 5] = [
-    OwnOption {
-        name: DYNAMIC,
-        valid: "on, off",
-        help: "profile on command: start, stop and quit at a prompt",
-    },
-    OwnOption {
-        name: PID,
-        valid: "1~2147483647, several comma-separated",
-        help: "attach to running processes",
-    },
-    OwnOption {
-        name: APPLICATION,
-        valid: "a program and its arguments in one text",
-        help: "program to start; or write it behind the options",
-    },
-    OwnOption {
-        name: ENVIRONMENT,
-        valid: "K=V;K2=V2",
-        help: "variables for the program that is started",
-    },
-    OwnOption {
-        name: AGENT_LIB,
-        valid: "path of libmsprof_agent.so",
-        help: "the agent for the program that is started",
-    },
-];
-
-/// What is wrong with a command line.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UsageError {
-    /// An option.
-    #[error(transparent)]
-    Option(#[from] OptionError),
-    /// A word that is no text.
-    #[error("argument {0} is not UTF-8; use another name")]
-    NotUtf8(String),
-    /// Nothing to do.
-    #[error("--dynamic=on is missing; see msprof --help")]
-    NoDynamic,
-    /// Nobody to profile.
-    #[error("whom to profile is missing: give --pid=<pid> or a program to start")]
-    Nobody,
-    /// Both.
-    #[error("arguments --pid and --application cannot be configured at the same time")]
-    PidAndApplication,
-    /// An application twice.
-    #[error("the program to start is given twice: by --application and behind the options")]
-    TwoApplications,
-    /// An option that only a program can use.
-    #[error("argument --{0} needs a program to start; it cannot be used with --pid")]
-    OnlyLaunch(&'static str),
-    /// The output is something else than a directory.
-    #[error("argument --output: \"{}\" is no directory; name another path", .0.display())]
-    OutputNotDirectory(PathBuf),
-    /// The working directory cannot be used for a relative output.
-    #[error("the working directory cannot be used: {0}; give --output an absolute path")]
-    WorkingDirectory(String),
-}
-
 /// Reads the command line, without the program's own name.
 pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
     let first = arguments.first().and_then(|word| word.to_str());
@@ -153,8 +59,13 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
         let rest = arguments.into_iter().skip(1).collect();
         return Ok(Invocation::Verb(verb, rest));
     }
+    match (first, arguments.len()) {
+        (None, 0) => return Err(UsageError::Nothing),
+        (Some("help"), 1) => return Ok(Invocation::Help),
+        _ => {}
+    }
     let mut given = Given::default();
-    let mut words = arguments.into_iter();
+    let mut words = arguments.into_iter().peekable();
     while let Some(word) = words.next() {
         let Some(text) = word.to_str() else {
             if word.as_encoded_bytes().starts_with(b"-") {
@@ -185,7 +96,8 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
         let valid = valid_range(name)?;
         let value = match value {
             Some(value) => value.to_owned(),
-            None => match words.next() {
+            // An option is no value; one that begins so has to be written --name=value.
+            None => match words.next_if(|word| !word.as_encoded_bytes().starts_with(b"--")) {
                 Some(value) => value
                     .into_string()
                     .map_err(|value| UsageError::NotUtf8(value.to_string_lossy().into_owned()))?,
@@ -199,6 +111,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
             }
             .into());
         }
+        given.any = true;
         given.set(name, &value)?;
     }
     given.finish()
@@ -226,6 +139,8 @@ fn valid_range(name: &str) -> Result<String, OptionError> {
 #[derive(Default)]
 struct Given {
     options: Options,
+    /// Whether there was any option.
+    any: bool,
     dynamic: bool,
     pids: Vec<u32>,
     application: Option<Vec<OsString>>,
@@ -245,7 +160,7 @@ impl Given {
             APPLICATION => {
                 let words = split_words(value)
                     .map_err(|error| invalid(APPLICATION, value, &error.to_string()))?;
-                if words.is_empty() {
+                if words.first().is_none_or(String::is_empty) {
                     return Err(invalid(APPLICATION, value, "it is empty"));
                 }
                 self.application = Some(words.into_iter().map(OsString::from).collect());
@@ -260,7 +175,34 @@ impl Given {
         Ok(())
     }
 
+    /// Tells what is no program from what is one, as far as that can be told.
+    fn check_trailing(&self) -> Result<(), UsageError> {
+        let Some(first) = self.trailing.first() else {
+            return Ok(());
+        };
+        let word = first.to_string_lossy().into_owned();
+        if word.is_empty() {
+            return Err(UsageError::EmptyProgram);
+        }
+        if is_prompt_command(&word) && (self.trailing.len() == 1 || !self.pids.is_empty()) {
+            return Err(UsageError::PromptCommand(word));
+        }
+        let name = word.split_once('=').map(|(name, _)| name);
+        if name.is_some_and(|name| valid_range(name).is_ok()) {
+            return Err(OptionError::Stray { word }.into());
+        }
+        if !self.dynamic && !self.any {
+            let similar = options::most_like(&word, VERBS.iter().map(|verb| verb.name));
+            return Err(UsageError::NotAVerb { word, similar });
+        }
+        if !self.pids.is_empty() {
+            return Err(UsageError::PidAndWord(word));
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<Invocation, UsageError> {
+        self.check_trailing()?;
         if !self.dynamic {
             return Err(UsageError::NoDynamic);
         }
@@ -298,6 +240,14 @@ impl Given {
     }
 }
 
+/// Whether a word alone means something at the prompt, and hardly anything as a program.
+fn is_prompt_command(word: &str) -> bool {
+    matches!(
+        Command::parse(word),
+        Command::Start | Command::Stop | Command::Status | Command::Quit
+    )
+}
+
 fn invalid(name: &str, value: &str, why: &str) -> UsageError {
     let own = OWN.iter().find(|own| own.name == name);
     let valid = own.map_or("", |own| own.valid);
@@ -315,7 +265,10 @@ fn pids(value: &str) -> Result<Vec<u32>, UsageError> {
     };
     let mut pids = Vec::new();
     for word in value.split(',') {
-        rule.check(PID, word)?;
+        if rule.check(PID, word).is_err() {
+            let why = format!("\"{}\" is no process id", shown(word));
+            return Err(invalid(PID, value, &why));
+        }
         let pid = word.parse().ok().filter(|pid| !pids.contains(pid));
         pids.extend(pid);
     }
@@ -342,119 +295,4 @@ fn absolute_output(path: &str) -> Result<String, UsageError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(words: &[&str]) -> Result<Invocation, UsageError> {
-        parse(words.iter().map(OsString::from).collect())
-    }
-
-    fn dynamic(words: &[&str]) -> Dynamic {
-        match parsed(words) {
-            Ok(Invocation::Dynamic(dynamic)) => dynamic,
-            other => panic!("{words:?}: {other:?}"),
-        }
-    }
-
-    fn words(dynamic: &Dynamic) -> Vec<&str> {
-        match &dynamic.whom {
-            Whom::Launch { application, .. } => application
-                .words
-                .iter()
-                .filter_map(|word| word.to_str())
-                .collect(),
-            Whom::Attach(_) => Vec::new(),
-        }
-    }
-
-    #[test]
-    fn both_forms_of_a_program_are_taken() {
-        let behind = dynamic(&[
-            "--dynamic=on",
-            "--runtime-api=on",
-            "./main",
-            "--aicpu=on",
-            "a b",
-        ]);
-        assert_eq!(words(&behind), ["./main", "--aicpu=on", "a b"]);
-        assert!(!behind.options.is_on("aicpu") && behind.options.is_on("runtime-api"));
-        let one_text = dynamic(&["--dynamic=on", "--application=./main arg1 'a b'"]);
-        assert_eq!(words(&one_text), ["./main", "arg1", "a b"]);
-        let dashes = dynamic(&["--dynamic", "on", "--", "-x"]);
-        assert_eq!(words(&dashes), ["-x"]);
-    }
-
-    #[test]
-    fn pids_are_taken_once_each() {
-        let attach = dynamic(&["--dynamic=on", "--pid=7,8,7"]);
-        assert_eq!(attach.whom, Whom::Attach(vec![7, 8]));
-    }
-
-    #[test]
-    fn the_output_is_absolute() {
-        let here = std::env::current_dir().expect("working directory");
-        let default = dynamic(&["--dynamic=on", "--pid=7"]);
-        assert_eq!(default.options.value("output"), here.to_str());
-        let relative = dynamic(&["--dynamic=on", "--pid=7", "--output=./new//dir/"]);
-        assert_eq!(
-            relative.options.value("output"),
-            here.join("new/dir").to_str()
-        );
-        let absolute = dynamic(&["--dynamic=on", "--pid=7", "--output=/no/such/dir"]);
-        assert_eq!(absolute.options.value("output"), Some("/no/such/dir"));
-    }
-
-    #[test]
-    fn every_refusal_is_one_line() {
-        let cases: &[(&[&str], &str)] = &[
-            (&[], "--dynamic=on is missing"),
-            (&["--dynamic=off", "--pid=7"], "--dynamic=on is missing"),
-            (&["--dynamic=on"], "whom to profile"),
-            (&["--dynamic=maybe"], "on, off"),
-            (&["--dynamic"], "argument --dynamic: the value is missing"),
-            (&["--dynamic=on", "--pid=0"], "1~2147483647"),
-            (&["--dynamic=on", "--pid=7,"], "--pid"),
-            (&["--dynamic=on", "--pid=2147483648"], "1~2147483647"),
-            (&["--dynamic=on", "--pid=x"], "\"x\""),
-            (&["--dynamic=on", "--pid="], "the value is missing"),
-            (
-                &["--dynamic=on", "--pid=7", "./main"],
-                "--pid and --application",
-            ),
-            (&["--dynamic=on", "--application=a", "./main"], "twice"),
-            (&["--dynamic=on", "--application=a 'b"], "not closed"),
-            (&["--dynamic=on", "--application= "], "it is empty"),
-            (
-                &["--dynamic=on", "--pid=7", "--environment=A=1"],
-                "--environment needs a program",
-            ),
-            (
-                &["--dynamic=on", "--environment=PROFILING_MODE=x", "a"],
-                "PROFILING_MODE is set by",
-            ),
-            (&["--dynamic=on", "--dinamic=on"], "did you mean --dynamic"),
-            (
-                &["--dynamic=on", "--pid=7", "--duration=5"],
-                "--dynamic and --duration",
-            ),
-            (
-                &["--dynamic=on", "--pid=7", "--output=/etc/passwd"],
-                "no directory",
-            ),
-            (&["-x"], "\"-x\" is not an option"),
-        ];
-        for (words, part) in cases {
-            let error = parsed(words).expect_err("refused").to_string();
-            assert!(
-                error.contains(part) && !error.contains('\n'),
-                "{words:?}: {error}"
-            );
-        }
-    }
-
-    #[test]
-    fn help_and_version_come_before_everything_else() {
-        assert_eq!(parsed(&["--pid=7", "-h"]), Ok(Invocation::Help));
-        assert_eq!(parsed(&["--version"]), Ok(Invocation::Version));
-    }
-}
+mod tests;

@@ -5,11 +5,14 @@
 
 use msprof_agent_core::control::extension::{self, FrameError};
 use msprof_agent_core::control::wire::{MESSAGE_SIZE, Message};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{self, AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, sockopt};
+use msprof_agent_core::process::peer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -49,22 +52,22 @@ pub struct Connection {
 impl Connection {
     /// Connects; a full queue at the other side is waited for until the deadline.
     pub fn open(path: &Path, deadline: Instant) -> io::Result<Connection> {
-        let fd = socket::socket(
-            AddressFamily::Unix,
-            SockType::Stream,
-            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+        let fd = net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
             None,
         )?;
-        let address = UnixAddr::new(path)?;
+        let address = SocketAddrUnix::new(path)?;
         loop {
-            match socket::connect(fd.as_raw_fd(), &address) {
+            match net::connect(&fd, &address) {
                 Ok(()) => break,
-                Err(Errno::EINTR) => {}
+                Err(Errno::INTR) => {}
                 // EAGAIN: as many clients as the queue holds are waiting already.
-                Err(Errno::EAGAIN) if Instant::now() < deadline => {
+                Err(Errno::AGAIN) if Instant::now() < deadline => {
                     std::thread::sleep(CONNECT_PAUSE);
                 }
-                Err(Errno::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -76,21 +79,21 @@ impl Connection {
 
     /// Who was listening on the socket.
     pub fn peer(&self) -> io::Result<Peer> {
-        let credentials = socket::getsockopt(&self.fd, sockopt::PeerCredentials)?;
+        let peer = peer::peer(self.fd.as_fd())?;
         Ok(Peer {
-            pid: u32::try_from(credentials.pid()).ok().filter(|pid| *pid > 0),
-            uid: credentials.uid(),
+            pid: Some(peer.pid).filter(|pid| *pid > 0),
+            uid: peer.uid,
         })
     }
 
     /// Sends all of `bytes`; never raises SIGPIPE.
     pub fn send(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
-            match socket::send(self.fd.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL) {
+            match net::send(&self.fd, bytes, SendFlags::NOSIGNAL) {
                 Ok(sent) => bytes = &bytes[sent..],
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => {
-                    if !self.wait(PollFlags::POLLOUT, deadline)? {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    if !self.wait(PollFlags::OUT, deadline)? {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                 }
@@ -108,15 +111,15 @@ impl Connection {
                 let text = "the other side sends more than can be read";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            match socket::recv(self.fd.as_raw_fd(), &mut piece, MsgFlags::empty()) {
-                Ok(0) | Err(Errno::ECONNRESET) => return Ok(Arrived::End),
-                Ok(count) => {
+            match net::recv(&self.fd, &mut piece, RecvFlags::empty()) {
+                Ok((0, _)) | Err(Errno::CONNRESET) => return Ok(Arrived::End),
+                Ok((count, _)) => {
                     self.unread.extend_from_slice(&piece[..count]);
                     return Ok(Arrived::Bytes);
                 }
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => {
-                    if !self.wait(PollFlags::POLLIN, deadline)? {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    if !self.wait(PollFlags::IN, deadline)? {
                         return Ok(Arrived::Nothing);
                     }
                 }
@@ -150,11 +153,10 @@ impl Connection {
             if left.is_zero() {
                 return Ok(false);
             }
-            // Rounded up: a poll of 0 ms would spin through the last millisecond.
-            let left_ms = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
-            let mut fds = [PollFd::new(self.fd.as_fd(), event)];
-            match poll(&mut fds, PollTimeout::from(left_ms)) {
-                Ok(0) | Err(Errno::EINTR) => {}
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            let mut fds = [PollFd::new(&self.fd, event)];
+            match poll(&mut fds, Some(&left)) {
+                Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Ok(true),
                 Err(error) => return Err(error.into()),
             }

@@ -227,8 +227,8 @@ pub fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("the program has ended with exit status {code}"),
         (None, Some(signal)) => {
-            let name = nix::sys::signal::Signal::try_from(signal);
-            let name = name.map_or_else(|_| String::new(), |s| format!(" ({s})"));
+            let name = signal_hook::low_level::signal_name(signal);
+            let name = name.map_or_else(String::new, |name| format!(" ({name})"));
             format!("the program was ended by signal {signal}{name}")
         }
         (None, None) => "the program has ended".to_owned(),

@@ -2,11 +2,13 @@
 
 use crate::conn::{Connection, Peer};
 use crate::process::{self, Process};
+use crate::session::dismiss;
 use msprof_agent_core::control::places::{self, PlaceInputs};
 use msprof_agent_core::control::probe::{self, Presence};
+use msprof_agent_core::process::effective_uid;
 use msprof_agent_core::process::user::passwd_home;
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::Mode;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::getuid;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -109,7 +111,7 @@ pub fn attach(pid: u32) -> Result<Attached, LocateError> {
         sweep_for(pid);
         LocateError::NoSuchPid
     })?;
-    let ours = nix::unistd::geteuid().as_raw();
+    let ours = effective_uid();
     if ours != 0 && ours != process.euid {
         return Err(LocateError::OtherUser(process.euid));
     }
@@ -158,6 +160,7 @@ fn connect(place: &Place, key: u32, process: &Process) -> Result<Option<Connecti
     let connection = Connection::open(&short, deadline).map_err(failed)?;
     let peer = connection.peer().map_err(failed)?;
     if !serves(peer, process) {
+        dismiss(connection);
         return Err(LocateError::Foreign { path: shown, peer });
     }
     Ok(Some(connection))
@@ -178,7 +181,7 @@ fn serves(peer: Peer, process: &Process) -> bool {
 }
 
 fn open_dir(dir: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(open(dir, flags, Mode::empty())?)
 }
 
@@ -220,14 +223,14 @@ fn places_of(process: &Process) -> Vec<Place> {
 /// Removes what a dead process of this pid has left.
 fn sweep_for(pid: u32) {
     for dir in our_places() {
-        let uid = nix::unistd::geteuid().as_raw();
+        let uid = effective_uid();
         probe::sweep(&dir.join(places::socket_name(pid)), uid);
     }
 }
 
 /// Removes the sockets of dead processes of this user from the usual places.
 pub fn sweep_all() {
-    let uid = nix::unistd::geteuid().as_raw();
+    let uid = effective_uid();
     for dir in our_places() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             let key = entry.file_name().to_str().and_then(places::key_of);
@@ -241,8 +244,8 @@ pub fn sweep_all() {
 
 /// The places by our own environment.
 pub fn our_places() -> Vec<PathBuf> {
-    let home = passwd_home(nix::unistd::getuid().as_raw());
-    let uid = nix::unistd::geteuid().as_raw();
+    let home = passwd_home(getuid().as_raw());
+    let uid = effective_uid();
     places::candidates(&PlaceInputs::new(uid, home, |name| std::env::var_os(name)))
 }
 
@@ -334,13 +337,17 @@ impl LaunchSearch {
         // A refusal means that the server does not listen yet: tried again next time.
         let connection = Connection::open(path, Instant::now() + CONNECT_TIMEOUT).ok()?;
         self.settled.push(identity);
-        let pid = connection.peer().ok()?.pid?;
-        if !process::descends(pid, child) {
-            return None;
+        let server = connection.peer().ok().and_then(|peer| peer.pid);
+        let family = server.filter(|pid| process::descends(*pid, child));
+        match family.and_then(Process::find) {
+            Some(process) => Some(Attached {
+                connection,
+                process,
+            }),
+            None => {
+                dismiss(connection);
+                None
+            }
         }
-        Some(Attached {
-            connection,
-            process: Process::find(pid)?,
-        })
     }
 }

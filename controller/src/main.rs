@@ -26,6 +26,8 @@ use locate::LaunchSearch;
 use msprof_agent_core::control::params::Params;
 use msprof_agent_core::control::places::PlaceInputs;
 use msprof_agent_core::options::Options;
+use msprof_agent_core::process::effective_uid;
+use msprof_agent_core::process::user::passwd_home;
 use prompt::Prompt;
 use screen::Screen;
 use search::Search;
@@ -132,9 +134,8 @@ fn launch(
         Failure::new(error, status)
     };
     let agent = Agent::find(named.as_deref()).map_err(failed)?;
-    let home = msprof_agent_core::process::user::passwd_home(nix::unistd::getuid().as_raw());
-    let uid = nix::unistd::geteuid().as_raw();
-    let inputs = PlaceInputs::new(uid, home, |name| application.variable(name));
+    let home = passwd_home(rustix::process::getuid().as_raw());
+    let inputs = PlaceInputs::new(effective_uid(), home, |name| application.variable(name));
     let mut looker = LaunchSearch::prepare(&inputs, std::process::id());
     // Before the program: a signal that comes in between must not kill us and leave it behind.
     let (controller, sender) = begin(options, params.clone())?;

@@ -87,7 +87,7 @@ impl Prompt {
 
 /// Makes the editor draw the whole line at every key, so that a line printed above the prompt in the
 /// meantime does not hide what was typed before. (The editor's own way to print above the prompt
-/// does not go together with several keys that arrive at once.)
+/// hands the text to this thread: it would come after later lines, and the last one not at all.)
 struct Redraw;
 
 impl Highlighter for Redraw {

@@ -3,7 +3,7 @@
 //! Used by the main thread only. While the prompt waits for input on a terminal, lines are put above
 //! it and the prompt is drawn again; the line editor draws the half-typed command at the next key.
 
-use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{IsTerminal, Write};
 
 /// Go to the start of the line and erase it.
@@ -104,7 +104,7 @@ impl Screen {
     /// Sets the terminal as it was.
     pub fn restore(&mut self) {
         if let Some(settings) = &self.settings {
-            let _ = tcsetattr(std::io::stdin(), SetArg::TCSADRAIN, settings);
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, settings);
         }
     }
 

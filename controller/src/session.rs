@@ -3,12 +3,16 @@
 //! A stock server answers 8-byte messages in order; our agent answers frames with request ids. Both
 //! give a [`Reply`]. Invariant: a reply that came too late is never taken for the next one's.
 
+mod dismiss;
+mod error;
+
+pub use dismiss::dismiss;
+pub use error::SessionError;
+
 use crate::conn::{Arrived, Connection};
 use crate::locate::Attached;
 use crate::process::Process;
-use msprof_agent_core::control::extension::{
-    self, FrameError, Hello, Holder, Op, Outcome, Reply, Request,
-};
+use msprof_agent_core::control::extension::{self, Hello, Op, Outcome, Reply, Request};
 use msprof_agent_core::control::wire::{self, Message, kind, status};
 use std::collections::VecDeque;
 use std::io;
@@ -24,6 +28,9 @@ const END_GRACE: Duration = Duration::from_millis(300);
 /// After a quit a stock server sends three replies in all; closing before it has sent them could
 /// kill it with SIGPIPE.
 const QUIT_REPLIES: usize = 3;
+/// Why a stock server ends a session, as far as is known.
+const STOCK_LIMITS: &str =
+    "a stock process takes 100 commands and waits 30 minutes in all; begin a new session";
 /// How long the rest of those replies is waited for.
 const QUIT_LINGER: Duration = Duration::from_millis(500);
 
@@ -44,75 +51,6 @@ impl Default for Timeouts {
             reply: Duration::from_secs(60),
         }
     }
-}
-
-/// Why a session could not begin or a request was not answered.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// Another client holds the session.
-    #[error("busy: {}", busy(.0))]
-    Busy(Holder),
-    /// The params were refused.
-    #[error("refused: {0}")]
-    Refused(String),
-    /// A stock server refused without a reason.
-    #[error("refused by the process; another msprof may hold it, or it cannot read the options")]
-    Failed,
-    /// No answer to the params.
-    #[error(
-        "no answer to the connection within {} s: another msprof may hold the process, or it hangs",
-        .0.as_secs()
-    )]
-    NoHello(Duration),
-    /// Closed before the params were answered.
-    #[error(
-        "the process closed the connection at once: another msprof may hold it, or it is ending"
-    )]
-    ClosedAtOnce,
-    /// No reply to a command.
-    #[error(
-        "no reply within {} s; the process may hang, the command may still take effect: see `status`",
-        .0.as_secs()
-    )]
-    NoReply(Duration),
-    /// The process is gone.
-    #[error("the process has ended")]
-    Ended,
-    /// The process lives, but has ended the session.
-    #[error("the process has ended the session{}", because(.0))]
-    Disconnected(Option<String>),
-    /// It says something that is not in the protocol.
-    #[error("unexpected answer (type {}, status {:#x}): it is perhaps of another version", .0.kind, .0.status)]
-    Unexpected(Message),
-    /// A frame that cannot be read.
-    #[error("unreadable answer: {0}")]
-    Frame(#[from] FrameError),
-    /// The connection failed.
-    #[error("connection failed: {0}")]
-    Io(#[from] io::Error),
-}
-
-impl SessionError {
-    /// Whether the session is over.
-    pub fn is_final(&self) -> bool {
-        !matches!(self, SessionError::NoReply(_))
-    }
-}
-
-fn busy(holder: &Holder) -> String {
-    match holder.pid {
-        0 => format!(
-            "held by a client of uid {} in another pid namespace",
-            holder.uid
-        ),
-        pid => format!("held by pid {pid} of uid {}; end it first", holder.uid),
-    }
-}
-
-fn because(reason: &Option<String>) -> String {
-    reason
-        .as_ref()
-        .map_or_else(String::new, |text| format!(": {text}"))
 }
 
 /// Which dialect is spoken.
@@ -260,7 +198,7 @@ impl Session {
             }
             // Replies to a quit are not of interest in detail: the session is over either way.
             if message.kind == kind::DISCONNECT && op != Op::Quit {
-                return Err(SessionError::Disconnected(None));
+                return Err(SessionError::Disconnected(Some(STOCK_LIMITS.to_owned())));
             }
             if message.kind != expected && op != Op::Quit {
                 return Err(SessionError::Unexpected(message));
@@ -343,7 +281,8 @@ impl Session {
                     if owed.front() == Some(&message.kind) {
                         owed.pop_front();
                     } else if message.kind == kind::DISCONNECT {
-                        return Err(SessionError::Disconnected(None));
+                        let reason = STOCK_LIMITS.to_owned();
+                        return Err(SessionError::Disconnected(Some(reason)));
                     } else {
                         return Err(SessionError::Unexpected(message));
                     }

@@ -1,5 +1,6 @@
 //! `msprof summary <PROF_XXX>`: what a capture holds, read back from its directory without CANN.
 
+use crate::command::shown;
 use crate::report::by_trace;
 use msprof_agent_core::capture::ledger::{CaptureState, Ledger};
 use msprof_agent_core::profdir::check::{Severity, check};
@@ -8,26 +9,66 @@ use msprof_agent_core::profdir::summary::{ApiRow, Summary, summarize};
 use msprof_agent_core::records::TraceCounts;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rows that are shown; the rest is counted.
 const ROWS: usize = 30;
+/// PROF directories that are named when there are several to choose from.
+const CHOICES: usize = 20;
 /// Wrong usage.
 const USAGE: u8 = 2;
 /// The directory cannot be read.
 const FAILED: u8 = 1;
 
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+enum SummaryError {
+    /// The directory or something in it cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A directory with several captures.
+    #[error("{} holds {} PROF directories, name one of them: {}", clean(&.parent.display().to_string()), .names.len(), choices(.names))]
+    Several {
+        /// The directory.
+        parent: PathBuf,
+        /// Their names, sorted.
+        names: Vec<String>,
+    },
+}
+
+fn choices(names: &[String]) -> String {
+    let first: Vec<_> = names.iter().take(CHOICES).map(|name| shown(name)).collect();
+    let more = if names.len() > CHOICES { ", ..." } else { "" };
+    format!("{}{more}", first.join(", "))
+}
+
+const HELP: &str = "\
+usage: msprof summary <PROF_XXX>
+
+Shows the calls of a capture by total time, its records per trace, and what was lost. A directory
+that holds one PROF_XXX will do as well.
+
+exit status: 0 shown, 1 the directory cannot be read, 2 usage
+";
+
 /// Runs the verb; returns the exit status.
 pub fn run(arguments: &[OsString]) -> u8 {
+    let first = arguments.first().and_then(|word| word.to_str());
+    if matches!(first, Some("-h" | "--help")) {
+        crate::print(HELP);
+        return 0;
+    }
+    let is_option = first.is_some_and(|word| word.starts_with('-'));
     let [path] = arguments else {
-        eprintln!("msprof: usage: msprof summary <PROF_XXX>, one directory");
+        eprintln!("msprof: summary takes one directory: msprof summary <PROF_XXX>");
         return USAGE;
     };
-    if matches!(path.to_str(), Some("-h" | "--help")) {
-        crate::print(
-            "usage: msprof summary <PROF_XXX>\n\nShows the top calls of a capture by total time, its records per trace, and what was lost.\n",
+    if is_option || path.is_empty() {
+        eprintln!(
+            "msprof: summary: \"{}\" is no directory; usage: msprof summary <PROF_XXX>",
+            shown(&path.to_string_lossy())
         );
-        return 0;
+        return USAGE;
     }
     match text(Path::new(path)) {
         Ok(text) => {
@@ -35,14 +76,15 @@ pub fn run(arguments: &[OsString]) -> u8 {
             0
         }
         Err(error) => {
-            eprintln!("msprof: {error}");
+            eprintln!("msprof: {}", clean(&error.to_string()));
             FAILED
         }
     }
 }
 
-fn text(path: &Path) -> Result<String, ReadError> {
-    let profile = Profile::open(path)?;
+fn text(path: &Path) -> Result<String, SummaryError> {
+    let profile = open(path)?;
+    let path = profile.path();
     let summary = summarize(&profile)?;
     let ledger = profile.ledger()?;
     let mut text = String::new();
@@ -50,20 +92,44 @@ fn text(path: &Path) -> Result<String, ReadError> {
     table(&mut text, &summary);
     for violation in check(path) {
         if violation.severity == Severity::Fatal {
+            let violation = clean(&violation.to_string());
             let _ = writeln!(text, "the parser may refuse this directory: {violation}");
         }
     }
     Ok(text)
 }
 
+/// Opens a PROF directory, or the only one in a directory such as `--output` names.
+fn open(path: &Path) -> Result<Profile, SummaryError> {
+    let error = match Profile::open(path) {
+        Err(error @ ReadError::NotProfile { .. }) => error,
+        other => return Ok(other?),
+    };
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut names: Vec<String> = dirs
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("PROF_"))
+        .collect();
+    names.sort();
+    match names.as_slice() {
+        [] => Err(error.into()),
+        [only] => Ok(Profile::open(&path.join(only))?),
+        _ => Err(SummaryError::Several {
+            parent: path.to_owned(),
+            names,
+        }),
+    }
+}
+
 // Writing to a String cannot fail; the results of `writeln!` say nothing below.
 
 fn head(text: &mut String, path: &Path, profile: &Profile, ledger: Option<&Ledger>) {
-    let _ = writeln!(text, "{}", path.display());
+    let _ = writeln!(text, "{}", clean(&path.display().to_string()));
     let Some(ledger) = ledger else {
         let _ = writeln!(
             text,
-            "{} bytes of records; no ledger (not made by this agent), so losses are not known",
+            "{} bytes of data; no ledger (not made by this agent), so losses are not known",
             profile.bytes()
         );
         return;
@@ -89,7 +155,7 @@ fn head(text: &mut String, path: &Path, profile: &Profile, ledger: Option<&Ledge
     counted(text, "records:", &ledger.written);
     let _ = writeln!(
         text,
-        "{} bytes of records from {} threads",
+        "{} bytes of data from {} threads",
         ledger.bytes,
         ledger.threads.len()
     );
@@ -105,7 +171,7 @@ fn head(text: &mut String, path: &Path, profile: &Profile, ledger: Option<&Ledge
         );
     }
     for note in &ledger.notes {
-        let _ = writeln!(text, "note: {note}");
+        let _ = writeln!(text, "note: {}", clean(note));
     }
 }
 
@@ -119,8 +185,26 @@ fn counted(text: &mut String, what: &str, counts: &TraceCounts) {
 fn table(text: &mut String, summary: &Summary) {
     if summary.rows.is_empty() {
         let _ = writeln!(text, "\nno calls were captured");
-        return;
+    } else {
+        rows(text, summary);
     }
+    if summary.unpaired_events > 0 {
+        let _ = writeln!(
+            text,
+            "events without a partner (cut by the edges of the window): {}",
+            summary.unpaired_events
+        );
+    }
+    if summary.dropped > 0 {
+        let _ = writeln!(
+            text,
+            "calls that begin at time 0, which the parser drops: {}",
+            summary.dropped
+        );
+    }
+}
+
+fn rows(text: &mut String, summary: &Summary) {
     let shown = &summary.rows[..summary.rows.len().min(ROWS)];
     let width = shown
         .iter()
@@ -151,24 +235,12 @@ fn table(text: &mut String, summary: &Summary) {
         let names = summary.rows.len() - ROWS;
         let _ = writeln!(text, "... and {names} more names with {rest} calls");
     }
-    if summary.unpaired_events > 0 {
-        let _ = writeln!(
-            text,
-            "{} events have no partner (cut by the edges of the window)",
-            summary.unpaired_events
-        );
-    }
 }
 
 /// A name as a terminal may show it: no control characters, bounded.
 fn shown_name(row: &ApiRow) -> String {
     const LONGEST: usize = 48;
-    let mut name: String = row
-        .name
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(LONGEST + 1)
-        .collect();
+    let mut name: String = clean(&row.name).chars().take(LONGEST + 1).collect();
     if name.chars().count() > LONGEST {
         name = name
             .chars()
@@ -177,4 +249,10 @@ fn shown_name(row: &ApiRow) -> String {
             .collect();
     }
     name
+}
+
+/// Text of a directory as a terminal may show it: whoever wrote it may have meant harm.
+fn clean(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(clean).collect()
 }

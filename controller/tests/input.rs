@@ -2,7 +2,7 @@
 
 mod support;
 
-use nix::sys::signal::Signal;
+use rustix::process::Signal;
 use std::process::{Command, Stdio};
 use support::*;
 
@@ -98,7 +98,7 @@ fn sleep_waits_between_commands() {
 
 #[test]
 fn an_interrupt_means_quit_also_during_a_sleep() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for signal in [Signal::INT, Signal::TERM] {
         let (_lab, _target, server, mut run) = session(|_| {});
         run.send("start\nsleep 600\nstop\n");
         run.wait_for("start success");

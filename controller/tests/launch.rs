@@ -2,7 +2,7 @@
 
 mod support;
 
-use nix::sys::signal::Signal;
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::*;
@@ -200,7 +200,7 @@ fn a_socket_of_somebody_else_under_our_key_is_not_touched() {
     let listener = std::os::unix::net::UnixListener::bind(path).expect("bound");
     run.send("start\n");
     run.wait_for("start: waiting for the program");
-    run.signal(Signal::SIGTERM);
+    run.signal(Signal::TERM);
     let ended = run.ended();
     ended.exits(143);
     assert!(!ended.out.contains("start success"));
@@ -234,9 +234,9 @@ fn the_first_interrupt_quits_and_the_second_ends_the_program() {
     );
     let mut run = launch(&lab, &[], &["sh", "-c", &script]);
     run.wait_for("up");
-    run.signal(Signal::SIGINT);
+    run.signal(Signal::INT);
     std::thread::sleep(std::time::Duration::from_millis(300));
-    run.signal(Signal::SIGINT);
+    run.signal(Signal::INT);
     run.wait_for("ending the program");
     let ended = run.ended();
     ended.exits(143).says("ended by signal 15");

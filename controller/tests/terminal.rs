@@ -2,7 +2,8 @@
 
 mod support;
 
-use nix::pty::openpty;
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -19,8 +20,11 @@ struct Terminal {
 
 impl Terminal {
     fn start(mut command: std::process::Command) -> Terminal {
-        let pty = openpty(None, None).expect("pseudo-terminal");
-        let end = || Stdio::from(pty.slave.try_clone().expect("cloned"));
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("pseudo-terminal");
+        unlockpt(&master).expect("unlocked");
+        let slave = ioctl_tiocgptpeer(&master, flags).expect("its other end");
+        let end = || Stdio::from(slave.try_clone().expect("cloned"));
         command
             .env("TERM", "xterm")
             .stdin(end())
@@ -28,8 +32,8 @@ impl Terminal {
             .stderr(end());
         let child = command.spawn().expect("runs");
         drop(command);
-        drop(pty.slave);
-        let keyboard = std::fs::File::from(pty.master);
+        drop(slave);
+        let keyboard = std::fs::File::from(master);
         let mut reader = keyboard.try_clone().expect("cloned");
         let (sender, screen) = channel();
         std::thread::spawn(move || {
@@ -93,11 +97,10 @@ impl Terminal {
 
     /// Whether the terminal shows what is typed, as it did before.
     fn is_cooked(&self) -> bool {
-        use nix::sys::termios::{LocalFlags, tcgetattr};
         let settings = tcgetattr(&self.keyboard).expect("settings");
         settings
-            .local_flags
-            .contains(LocalFlags::ECHO | LocalFlags::ICANON)
+            .local_modes
+            .contains(LocalModes::ECHO | LocalModes::ICANON)
     }
 }
 

@@ -16,7 +16,7 @@ pub use words::{split_option, split_words};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// No such option.
-    #[error("unknown option --{}{}; see msprof --help for the valid options", one_line(.option), hint(.similar))]
+    #[error("unknown option --{}; {}", one_line(.option), hint(.similar))]
     Unknown {
         /// Name without dashes.
         option: String,
@@ -76,7 +76,10 @@ fn one_line(text: &str) -> String {
 }
 
 fn hint(similar: &Option<&'static str>) -> String {
-    similar.map_or_else(String::new, |name| format!(", did you mean --{name}?"))
+    similar.map_or_else(
+        || "see msprof --help for the valid options".to_owned(),
+        |name| format!("did you mean --{name}?"),
+    )
 }
 
 /// What a user gave, checked; options that are absent have their defaults.
@@ -187,7 +190,7 @@ pub fn find(name: &str) -> Result<&'static OptionSpec, OptionError> {
     })
 }
 
-/// The name that is at most two edits away from `name`, if there is one.
+/// The name that is at most two edits away from `name`, in whatever case, if there is one.
 pub fn most_like(
     name: &str,
     known: impl IntoIterator<Item = &'static str>,
@@ -197,9 +200,11 @@ pub fn most_like(
     if name.len() > 64 {
         return None;
     }
-    let with_distance = known.into_iter().map(|other| (edits(name, other), other));
+    let name = name.to_ascii_lowercase();
+    let with_distance = known.into_iter().map(|other| (edits(&name, other), other));
     let (distance, other) = with_distance.min()?;
-    (distance <= MOST_EDITS).then_some(other)
+    // Of a very short word two edits leave nothing.
+    (distance <= MOST_EDITS && distance < name.len()).then_some(other)
 }
 
 /// Edit distance in bytes.

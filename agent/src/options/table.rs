@@ -118,7 +118,8 @@ pub static TABLE: &[OptionSpec] = &[
     spec(Output, OUTPUT, Rule::Path, ".", &[text("result_dir")],
         "directory that PROF_XXX directories are made in; made with its parents"),
     spec(Output, "storage-limit", Rule::StorageLimit, "", &[text("storageLimit")],
-        "bound on the size of one PROF_XXX; the oldest data go first"),
+        "bound on the size of one PROF_XXX: the oldest records that may age are deleted, and counted; \
+         without it nothing is deleted"),
 
     spec(Trace, "runtime-api", OnOff, "off", &[text("runtimeApi")],
         "calls of the runtime API"),

@@ -15,7 +15,7 @@ use crate::screen::Screen;
 use crate::search::Search;
 use crate::target::{Report, Target, TargetEvent};
 use msprof_agent_core::control::extension::Op;
-use nix::sys::signal::Signal;
+use signal_hook::consts::SIGINT;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -355,7 +355,7 @@ impl Controller {
             Ok(Event::Signal(signal)) => {
                 self.interrupts += 1;
                 // Who ends the controller so means the program as well, once its capture is safe.
-                self.end_wanted |= signal != Signal::SIGINT as i32;
+                self.end_wanted |= signal != SIGINT;
             }
             Ok(Event::Exited(status)) => {
                 self.exited = Some(status);

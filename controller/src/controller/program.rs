@@ -3,10 +3,10 @@
 use super::{Controller, GATHER, PROGRESS_PACE};
 use crate::locate::Attached;
 use crate::report;
+use crate::session::dismiss;
 use crate::target::Target;
 use msprof_agent_core::control::extension::Op;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -105,8 +105,8 @@ impl Controller {
         }
         let first = !std::mem::replace(&mut self.terminating, true);
         let (signal, text) = match first {
-            true => (Signal::SIGTERM, "ending the program; Ctrl-C again kills it"),
-            false => (Signal::SIGKILL, "killing the program"),
+            true => (Signal::TERM, "ending the program; Ctrl-C again kills it"),
+            false => (Signal::KILL, "killing the program"),
         };
         self.screen.warn(text);
         self.signal_program(signal);
@@ -114,10 +114,10 @@ impl Controller {
 
     pub(super) fn signal_program(&self, signal: Signal) {
         let running = self.program.as_ref().filter(|_| self.exited.is_none());
-        let group = running.and_then(|program| i32::try_from(program.pid).ok());
+        let group = running.and_then(|program| Pid::from_raw(i32::try_from(program.pid).ok()?));
         if let Some(group) = group {
             // Its group ends with it: a failure means that there is nobody left.
-            let _ = killpg(Pid::from_raw(group), signal);
+            let _ = kill_process_group(group, signal);
         }
     }
 
@@ -126,6 +126,9 @@ impl Controller {
         for attached in found {
             let pid = attached.process.pid;
             if self.targets.iter().any(|target| target.pid == pid) {
+                // It has made its socket anew; the session that there is goes on.
+                let thread = std::thread::Builder::new().name("dismiss".to_owned());
+                let _ = thread.spawn(move || dismiss(attached.connection));
                 continue;
             }
             match Target::adopt(attached, self.params.clone(), self.report()) {

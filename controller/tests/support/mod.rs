@@ -2,9 +2,12 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod stock;
+
 use msprof_agent_core::capture::ledger::Ledger;
 use msprof_agent_core::control::extension::{self, Hello, Op, Outcome, Reply, Request};
 use msprof_agent_core::control::wire::{self, Message};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -245,6 +248,11 @@ impl Server {
         })))
     }
 
+    /// Runs a server of the caller's own.
+    pub fn running(serve: impl FnOnce() + Send + 'static) -> Server {
+        Server(Some(std::thread::spawn(serve)))
+    }
+
     pub fn join(mut self) {
         let deadline = Instant::now() + DEADLINE;
         let thread = self.0.take().unwrap();
@@ -372,9 +380,8 @@ impl Run {
         self.child.id()
     }
 
-    pub fn signal(&self, signal: nix::sys::signal::Signal) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        nix::sys::signal::kill(pid, signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub fn send(&mut self, lines: &str) {
