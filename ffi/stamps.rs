@@ -19,39 +19,78 @@ pub extern "C" fn ProfAclCreateStamp() -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn ProfAclDestroyStamp(_stamp: *mut c_void) {}
 
-macro_rules! accepted {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*);)*) => {$(
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $name($($argument: $type),*) -> i32 {
-            SUCCESS
-        }
-    )*};
+/// Names a category of stamps. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclSetCategoryName(_category: u32, _name: *const c_char) -> i32 {
+    SUCCESS
 }
 
-accepted! {
-    /// Names a category of stamps. Returns 0.
-    ProfAclSetCategoryName(_category: u32, _name: *const c_char);
-    /// Sets the category of a stamp. Returns 0.
-    ProfAclSetStampCategory(_stamp: *mut c_void, _category: u32);
-    /// Sets the payload of a stamp. Returns 0.
-    ProfAclSetStampPayload(_stamp: *mut c_void, _kind: i32, _value: *mut c_void);
-    /// Sets the message of a stamp. Returns 0.
-    ProfAclSetStampTraceMessage(_stamp: *mut c_void, _message: *const c_char, _len: u32);
-    /// Marks an instant. Returns 0.
-    ProfAclMark(_stamp: *mut c_void);
-    /// Marks an instant with a message on a stream. Returns 0.
-    ProfAclMarkEx(_message: *const c_char, _len: usize, _stream: *mut c_void);
-    /// Opens a range on this thread. Returns 0.
-    ProfAclPush(_stamp: *mut c_void);
-    /// Closes the innermost range of this thread. Returns 0.
-    ProfAclPop();
-    /// Ends a range by its id. Returns 0.
-    ProfAclRangeStop(_range: u32);
-    /// Opens a range on this thread. Returns 0.
-    ProfAclRangePushEx(_stamp: *mut c_void);
-    /// Closes the innermost range of this thread. Returns 0.
-    ProfAclRangePop();
+/// Sets the category of a stamp. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclSetStampCategory(_stamp: *mut c_void, _category: u32) -> i32 {
+    SUCCESS
+}
+
+/// Sets the payload of a stamp. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclSetStampPayload(
+    _stamp: *mut c_void,
+    _kind: i32,
+    _value: *mut c_void,
+) -> i32 {
+    SUCCESS
+}
+
+/// Sets the message of a stamp. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclSetStampTraceMessage(
+    _stamp: *mut c_void,
+    _message: *const c_char,
+    _len: u32,
+) -> i32 {
+    SUCCESS
+}
+
+/// Marks an instant. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclMark(_stamp: *mut c_void) -> i32 {
+    SUCCESS
+}
+
+/// Marks an instant with a message on a stream. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclMarkEx(_message: *const c_char, _len: usize, _stream: *mut c_void) -> i32 {
+    SUCCESS
+}
+
+/// Opens a range on this thread. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclPush(_stamp: *mut c_void) -> i32 {
+    SUCCESS
+}
+
+/// Closes the innermost range of this thread. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclPop() -> i32 {
+    SUCCESS
+}
+
+/// Ends a range by its id. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclRangeStop(_range: u32) -> i32 {
+    SUCCESS
+}
+
+/// Opens a range on this thread. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclRangePushEx(_stamp: *mut c_void) -> i32 {
+    SUCCESS
+}
+
+/// Closes the innermost range of this thread. Returns 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn ProfAclRangePop() -> i32 {
+    SUCCESS
 }
 
 /// Starts a range and writes its id. Returns 0.

@@ -710,6 +710,61 @@ void *ProfAclCreateStamp(void);
 void ProfAclDestroyStamp(void *_stamp);
 
 /**
+ * Names a category of stamps. Returns 0.
+ */
+int32_t ProfAclSetCategoryName(uint32_t _category, const char *_name);
+
+/**
+ * Sets the category of a stamp. Returns 0.
+ */
+int32_t ProfAclSetStampCategory(void *_stamp, uint32_t _category);
+
+/**
+ * Sets the payload of a stamp. Returns 0.
+ */
+int32_t ProfAclSetStampPayload(void *_stamp, int32_t _kind, void *_value);
+
+/**
+ * Sets the message of a stamp. Returns 0.
+ */
+int32_t ProfAclSetStampTraceMessage(void *_stamp, const char *_message, uint32_t _len);
+
+/**
+ * Marks an instant. Returns 0.
+ */
+int32_t ProfAclMark(void *_stamp);
+
+/**
+ * Marks an instant with a message on a stream. Returns 0.
+ */
+int32_t ProfAclMarkEx(const char *_message, size_t _len, void *_stream);
+
+/**
+ * Opens a range on this thread. Returns 0.
+ */
+int32_t ProfAclPush(void *_stamp);
+
+/**
+ * Closes the innermost range of this thread. Returns 0.
+ */
+int32_t ProfAclPop(void);
+
+/**
+ * Ends a range by its id. Returns 0.
+ */
+int32_t ProfAclRangeStop(uint32_t _range);
+
+/**
+ * Opens a range on this thread. Returns 0.
+ */
+int32_t ProfAclRangePushEx(void *_stamp);
+
+/**
+ * Closes the innermost range of this thread. Returns 0.
+ */
+int32_t ProfAclRangePop(void);
+
+/**
  * Starts a range and writes its id. Returns 0.
  *
  * # Safety

@@ -119,7 +119,6 @@ fn a_handler_may_call_back_into_the_library() {
 }
 
 #[test]
-#[ignore = "Captures::device_opened does not know of a capture that is just starting"]
 fn a_device_that_opens_during_a_start_gets_its_directory() {
     let home = Home::new();
     let mut puppet = Puppet::start(&home);

@@ -186,7 +186,6 @@ fn a_client_and_the_program_itself_do_not_disturb_each_other() {
 }
 
 #[test]
-#[ignore = "Session::request stops whatever runs at quit, also what the program started itself"]
 fn a_client_that_quits_leaves_the_programs_own_capture() {
     let home = Home::new();
     let mut puppet = Puppet::start(&home);

@@ -122,6 +122,10 @@ impl Captures {
             Err(error) => (State::Idle, Err(error)),
         };
         self.enter(next);
+        // A device that was opened in between found no running capture.
+        for device in self.parts.components.devices() {
+            self.device_opened(device);
+        }
         result
     }
 

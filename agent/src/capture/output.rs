@@ -12,7 +12,7 @@ use crate::gate;
 use crate::lanes::RingKey;
 use crate::process;
 use crate::profdir::{self, FamilyId, Place, ProfDir, ProfDirError};
-use crate::records::{RecordSize, Trace, TraceCounts};
+use crate::records::{MAGIC, RecordSize, Trace, TraceCounts};
 use crate::variable::{Owned, OwnedKind};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -214,7 +214,8 @@ impl Output {
                 self.dir.family(Place::Host, name, None)
             }
             OwnedKind::DataPreprocess { tag, device } => {
-                let binary = owned.bytes.len().is_multiple_of(LEGACY_RECORD);
+                let binary = owned.bytes.starts_with(&MAGIC.to_le_bytes())
+                    && owned.bytes.len().is_multiple_of(LEGACY_RECORD);
                 let records = if binary {
                     owned.bytes.len() / LEGACY_RECORD
                 } else {

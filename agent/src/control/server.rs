@@ -262,6 +262,7 @@ impl Server {
         let shared = &self.shared;
         let facts = Facts {
             status: &|| shared.captures.status(),
+            clients_capture: &|| shared.captures.origin() == Some(Origin::Client),
             devices: &|| shared.components.devices(),
         };
         let client = &mut self.clients[index];

@@ -34,6 +34,8 @@ pub enum Demand {
 pub struct Facts<'a> {
     /// State of the captures.
     pub status: &'a dyn Fn() -> Status,
+    /// Whether a client's own capture runs, which ends with its session.
+    pub clients_capture: &'a dyn Fn() -> bool,
     /// Open devices.
     pub devices: &'a dyn Fn() -> Vec<u32>,
 }
@@ -206,7 +208,8 @@ impl Session {
                 self.pending = Some(pending);
                 Demand::Stop
             }
-            _ if capturing => {
+            // A capture that the program itself started goes on.
+            _ if (facts.clients_capture)() => {
                 self.pending = Some(pending);
                 Demand::Stop
             }
