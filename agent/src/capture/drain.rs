@@ -124,6 +124,9 @@ impl Drain {
             if snapshot_at.elapsed() >= SNAPSHOT_INTERVAL {
                 snapshot_at = Instant::now();
                 self.publish_snapshot();
+                if self.has_leisure() {
+                    self.output.start_write_back();
+                }
             }
         }
     }
@@ -166,6 +169,12 @@ impl Drain {
         } else {
             SLEEP_IDLE
         }
+    }
+
+    /// Whether so much memory is free that a slow call does no harm.
+    fn has_leisure(&self) -> bool {
+        let arena = self.parts.lanes.arena();
+        arena.is_some_and(|arena| arena.free() * 4 > arena.segments() * 3)
     }
 
     fn refresh_lanes(&mut self) {

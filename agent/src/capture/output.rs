@@ -242,6 +242,12 @@ impl Output {
         self.dir.family(place, &name, None)
     }
 
+    /// Lets the kernel begin to write back what it holds of the slices, so that the page cache does not
+    /// fill with dirty pages. May wait for the disk.
+    pub fn start_write_back(&mut self) {
+        self.dir.start_write_back();
+    }
+
     /// Fills in what the directory knows of the account.
     pub fn complete(&self, ledger: &mut Ledger) {
         ledger.notes.extend_from_slice(&self.notes);
