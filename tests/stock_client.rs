@@ -448,12 +448,12 @@ fn an_idle_session_is_answered_by_a_disconnect_and_gives_way_to_others() {
     let home = Home::new();
     let program = home
         .armed(puppet::path())
-        .env("MSPROF_AGENT_IDLE_TIMEOUT", "0.2");
+        .env("MSPROF_AGENT_IDLE_TIMEOUT", "1");
     let puppet = Puppet::start_program(&home, program);
     puppet.wait_socket();
     let mut idle = ByteClient::open(puppet.socket(), &params(&home.output()));
     // The stimulus: nothing is said for longer than allowed.
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(1200));
     assert_serves(puppet.socket(), &home.output());
     idle.request(START);
     let reply = idle.receive_within(PATIENCE).expect("an answer");
@@ -467,12 +467,12 @@ fn a_capture_is_not_idleness() {
     let home = Home::new();
     let program = home
         .armed(puppet::path())
-        .env("MSPROF_AGENT_IDLE_TIMEOUT", "0.2");
+        .env("MSPROF_AGENT_IDLE_TIMEOUT", "1");
     let puppet = Puppet::start_program(&home, program);
     puppet.wait_socket();
     let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
     client.start();
-    std::thread::sleep(Duration::from_millis(400));
+    std::thread::sleep(Duration::from_millis(1300));
     client.stop();
     client.quit();
 }
