@@ -12,7 +12,7 @@ use msprof_agent_core::records::{RecordSize, Trace};
 use msprof_agent_core::{clock, report};
 use std::hint::black_box;
 
-/// Records per batch: fits into every ring.
+/// Records per batch.
 const BATCH: usize = 1000;
 
 #[inline(never)]
@@ -36,25 +36,35 @@ fn off(c: &mut Criterion) {
 
 /// Pushes of one record size into a thread's own ring; the time of the drain is not counted.
 fn push<const N: usize>(c: &mut Criterion, name: &str, size: RecordSize) {
-    let lanes = Lanes::new(64 << 20, 1);
+    // The thread keeps a lane per generation: each size gets one of its own.
+    let lanes = Lanes::new(64 << 20, N as u32);
     lanes.prepare().expect("memory for the rings");
     let key = RingKey { size, aging: true };
     let record = [0x5Au8; N];
-    let mut number = 1;
+    let word = Word::capturing(1, 0xFF);
+    let push = || {
+        // SAFETY: the record has N bytes, the size of this ring's records.
+        unsafe { lanes.push::<N>(word, key, Trace::RuntimeApi, black_box(record.as_ptr())) }
+    };
+    assert!(push().is_ok());
+    let ring = lanes.snapshot()[0].ring(0).expect("made by the first push");
+    let arena = lanes.arena().expect("prepared");
+    // SAFETY: the only consumer of that ring.
+    let mut consumer = unsafe { ring.consumer() };
     c.bench_function(name, |b| {
         b.iter_batched(
             || {
-                // A new capture finds its ring empty.
-                number += 1;
-                Word::capturing(number, 0xFF)
+                loop {
+                    let waiting = consumer.readable(arena, 1).bytes.len() / N;
+                    if waiting == 0 {
+                        break;
+                    }
+                    consumer.release(waiting as u64);
+                }
             },
-            |word| {
+            |()| {
                 for _ in 0..BATCH {
-                    // SAFETY: the record has N bytes, the size of this ring's records.
-                    let pushed = unsafe {
-                        lanes.push::<N>(word, key, Trace::RuntimeApi, black_box(record.as_ptr()))
-                    };
-                    assert!(pushed.is_ok());
+                    assert!(push().is_ok());
                 }
             },
             BatchSize::PerIteration,

@@ -175,6 +175,7 @@ impl Agent {
     ) -> Result<Started, ProgramStartError> {
         // Not yet where the process is not in dynamic mode.
         log::init(&self.environment);
+        clock::prepare();
         let options = split_words(options).and_then(Options::parse_words)?;
         let mut params = Params::from_options(&options, process::current_pid());
         let mut default_dir = capture::default_dir(self.environment.work_path.as_deref());
@@ -312,6 +313,7 @@ fn make_alone() -> &'static Agent {
             if environment.dynamic {
                 log::init(&environment);
                 profdir::prime_time_zone();
+                clock::prepare();
             }
             environment
         }

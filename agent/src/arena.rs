@@ -1,48 +1,82 @@
-//! The memory in which all rings lie: one shared mapping of a bounded size.
+//! The memory of all rings: one shared mapping of a bounded size, cut into segments of 64 KiB.
 //!
-//! The address range is mapped once and never unmapped, so that a producer preempted in the middle
-//! of a push can never write into somebody else's memory. Blocks go back to the free list only when
-//! the thread that filled them has ended. Pages nobody uses are given back by punching holes.
-//! The mapping is not inherited by forked children.
+//! Free segments lie on a lock-free stack, so that a thread takes one without a lock, an allocation or a
+//! system call. Last in, first out: what was drained a moment ago is in the cache and in memory.
+//!
+//! The address range is mapped once and never unmapped, so that a producer preempted in the middle of a
+//! push can never write into somebody else's memory; a segment goes back only when its producer has
+//! left it for good. Pages nobody uses are given back between captures. The mapping is not inherited
+//! by forked children.
 
 use crate::process::fd;
 use memmap2::{Advice, MmapOptions, MmapRaw};
-use parking_lot::Mutex;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Granularity of blocks; larger than or equal to every page size but 64 KiB, where holes that do
-/// not cover a page are simply not punched.
-const GRAIN: usize = 4096;
+/// Bytes of a segment: what one write() to a slice should not fall below.
+pub const SEGMENT_BYTES: usize = 64 * 1024;
+/// A thread that holds a segment of a ring already leaves this part of all segments (1 / 8) to those
+/// that have none: a thread that floods must not silence the others.
+const RESERVE_DIVISOR: usize = 8;
+/// Pages are made ahead of what is taken, this far and in steps of this size.
+const PREFAULT_AHEAD_BYTES: usize = 8 << 20;
+const PREFAULT_STEP_BYTES: usize = 2 << 20;
+/// Marks the end of the stack.
+const NONE: u32 = u32::MAX;
 
-/// A block of the arena. Not `Clone`: whoever holds it owns the bytes.
-#[derive(Debug)]
-pub struct Block {
-    offset: usize,
-    len: usize,
+/// A segment that was taken. Not `Clone`: whoever holds it owns the bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Segment(u32);
+
+impl Segment {
+    /// Number of the segment, for words that other threads read.
+    pub fn number(&self) -> u32 {
+        self.0
+    }
+
+    /// The segment of a number that its owner passed on.
+    ///
+    /// The number must come from [`Segment::number`] of a segment that nobody else takes up.
+    pub fn from_number(number: u32) -> Segment {
+        Segment(number)
+    }
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// First byte that was never handed out.
-    fresh: usize,
-    free: Vec<Block>,
-}
-
-/// One mapping of a fixed number of bytes, handed out in blocks.
+/// One mapping, handed out in segments.
 #[derive(Debug)]
 pub struct Arena {
     map: MmapRaw,
     /// The memfd behind the mapping; `None` for anonymous memory on kernels before 3.17.
     file: Option<File>,
-    len: usize,
-    state: Mutex<State>,
+    segments: usize,
+    /// Top of the stack of free segments, low half; the high half changes with every operation, so that
+    /// a thread that was preempted between reading and exchanging cannot be fooled.
+    top: AtomicU64,
+    /// Under each free segment: the next one.
+    below: Box<[AtomicU32]>,
+    free: AtomicUsize,
+    /// Segments from here on were never touched: they have no pages yet.
+    fresh: AtomicUsize,
+}
+
+fn pack(tag: u64, number: u32) -> u64 {
+    tag << 32 | u64::from(number)
+}
+
+fn number_of(word: u64) -> u32 {
+    word as u32
+}
+
+fn next_tag(word: u64) -> u64 {
+    (word >> 32).wrapping_add(1)
 }
 
 impl Arena {
-    /// Maps `bytes` (rounded up to 4 KiB). Costs address space only until blocks are written.
+    /// Maps `bytes` (at least eight segments). Costs address space only until segments are written.
     pub fn new(bytes: usize) -> io::Result<Arena> {
-        let len = bytes.next_multiple_of(GRAIN).max(GRAIN);
+        let segments = (bytes / SEGMENT_BYTES).clamp(RESERVE_DIVISOR, NONE as usize - 1);
+        let len = segments * SEGMENT_BYTES;
         let (map, file) = match fd::memfd("msprof-rings") {
             Ok(file) => {
                 file.set_len(len as u64)?;
@@ -53,104 +87,220 @@ impl Arena {
         };
         // Without it a child would hold the parent's buffers in memory for as long as it lives.
         map.advise(Advice::DontFork)?;
+        let below = (1..=segments as u32)
+            .map(|next| {
+                AtomicU32::new(if next as usize == segments {
+                    NONE
+                } else {
+                    next
+                })
+            })
+            .collect();
         Ok(Arena {
             map,
             file,
-            len,
-            state: Mutex::default(),
+            segments,
+            top: AtomicU64::new(pack(0, 0)),
+            below,
+            free: AtomicUsize::new(segments),
+            fresh: AtomicUsize::new(0),
         })
     }
 
-    /// Start of a block, valid for the block's size as long as the arena lives.
-    pub fn pointer(&self, block: &Block) -> *mut u8 {
-        self.map.as_mut_ptr().wrapping_add(block.offset)
+    /// Start of a segment, aligned to 64 KiB within the mapping and valid for [`SEGMENT_BYTES`].
+    pub fn pointer(&self, number: u32) -> *mut u8 {
+        debug_assert!((number as usize) < self.segments);
+        self.map
+            .as_mut_ptr()
+            .wrapping_add(number as usize * SEGMENT_BYTES)
     }
 
-    /// A block of at least `bytes` whose first 4 KiB are zero; `None` when the budget is used up.
-    pub fn take(&self, bytes: usize) -> Option<Block> {
-        let need = bytes.next_multiple_of(GRAIN);
-        let mut state = self.state.lock();
-        // A block of up to twice the size is taken rather than fresh memory: what was touched before
-        // costs no page faults.
-        let fit = state
-            .free
-            .iter()
-            .enumerate()
-            .filter(|(_, block)| block.len >= need && block.len <= 2 * need)
-            .min_by_key(|(_, block)| block.len)
-            .map(|(index, _)| index);
-        if let Some(index) = fit {
-            return Some(state.free.swap_remove(index));
-        }
-        if need > self.len - state.fresh {
+    /// A segment with whatever it held before; `None` when the budget is used up. `first`: for a ring
+    /// that has none yet, which may take from the reserve.
+    pub fn take(&self, first: bool) -> Option<Segment> {
+        if !first && self.free.load(Ordering::Relaxed) <= self.segments / RESERVE_DIVISOR {
             return None;
         }
-        let block = Block {
-            offset: state.fresh,
-            len: need,
-        };
-        state.fresh += need;
-        Some(block)
-    }
-
-    /// Takes a block back. The caller guarantees that no thread uses it any more.
-    pub fn give_back(&self, block: Block) {
-        // SAFETY: the block is owned by the caller, lies inside the mapping (it came from `take`),
-        // is at least one grain long, and nobody reads or writes it.
-        unsafe { std::ptr::write_bytes(self.pointer(&block), 0, GRAIN) };
-        self.state.lock().free.push(block);
-    }
-
-    /// Gives the pages of `block` behind its first 4 KiB back to the system. Whatever they held is
-    /// gone; a write that comes late merely makes a page again.
-    pub fn discard_tail(&self, block: &Block) {
-        if let Some(file) = &self.file {
-            let (offset, len) = (block.offset + GRAIN, block.len - GRAIN);
-            // An old file system or kernel without holes: the pages stay until the next capture.
-            let _ = fd::punch_hole(file, offset as u64, len as u64);
+        let mut top = self.top.load(Ordering::Acquire);
+        loop {
+            let number = number_of(top);
+            if number == NONE {
+                return None;
+            }
+            // May be stale when another thread was faster; then the exchange fails.
+            let below = self.below[number as usize].load(Ordering::Relaxed);
+            let next = pack(next_tag(top), below);
+            match self
+                .top
+                .compare_exchange_weak(top, next, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => {
+                    self.free.fetch_sub(1, Ordering::Relaxed);
+                    return Some(Segment(number));
+                }
+                Err(now) => top = now,
+            }
         }
     }
 
-    /// [`Arena::discard_tail`] for every block that nobody holds.
+    /// Takes a segment back. The caller guarantees that no thread uses it any more.
+    pub fn give_back(&self, segment: Segment) {
+        let number = segment.0;
+        let mut top = self.top.load(Ordering::Relaxed);
+        loop {
+            self.below[number as usize].store(number_of(top), Ordering::Relaxed);
+            let next = pack(next_tag(top), number);
+            // Release: who takes the segment sees it as its last owner left it.
+            match self
+                .top
+                .compare_exchange_weak(top, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => break,
+                Err(now) => top = now,
+            }
+        }
+        self.free.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of all segments.
+    pub fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// Number of segments that nobody holds, as of a moment ago.
+    pub fn free(&self) -> usize {
+        self.free.load(Ordering::Relaxed)
+    }
+
+    /// Makes more pages when those that there are could be taken soon. For the drain thread.
+    pub fn prefault_ahead(&self) {
+        let fresh = self.fresh.load(Ordering::Relaxed);
+        let taken = self.segments.saturating_sub(self.free());
+        if fresh < self.segments && taken + PREFAULT_AHEAD_BYTES / SEGMENT_BYTES > fresh {
+            self.prefault(PREFAULT_STEP_BYTES);
+        }
+    }
+
+    /// Makes pages for up to `bytes` of segments that have none yet, so that the threads that take them
+    /// do not have to. Segments are first taken in the order of their numbers.
+    pub fn prefault(&self, bytes: usize) {
+        let from = self.fresh.load(Ordering::Relaxed);
+        let count = (bytes / SEGMENT_BYTES).min(self.segments - from);
+        if count == 0 {
+            return;
+        }
+        self.fresh.store(from + count, Ordering::Relaxed);
+        let len = count * SEGMENT_BYTES;
+        if self.populate(from * SEGMENT_BYTES, len).is_err() {
+            self.touch(from * SEGMENT_BYTES, len);
+        }
+    }
+
+    fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
+        self.map.advise_range(Advice::PopulateWrite, offset, len)
+    }
+
+    /// One atomic no-op write a page, for kernels before 5.14.
+    fn touch(&self, offset: usize, len: usize) {
+        const PAGE: usize = 4096;
+        for at in (offset..offset + len).step_by(PAGE) {
+            // SAFETY: inside the mapping and aligned. An atomic add of zero changes nothing, whoever uses
+            // the page at the same time.
+            unsafe {
+                let word = self.map.as_mut_ptr().wrapping_add(at).cast::<u8>();
+                std::sync::atomic::AtomicU8::from_ptr(word).fetch_add(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Gives the pages of all segments that nobody holds back to the system. Only while nobody takes or
+    /// returns any, that is while nothing is captured.
     pub fn discard_free(&self) {
-        for block in &self.state.lock().free {
-            self.discard_tail(block);
+        let Some(file) = &self.file else {
+            return;
+        };
+        let mut free = Vec::with_capacity(self.free());
+        while let Some(segment) = self.take(true) {
+            free.push(segment);
         }
-    }
-
-    /// Bytes handed out at some time: an upper bound of the resident size.
-    pub fn touched(&self) -> usize {
-        self.state.lock().fresh
+        free.sort_by_key(Segment::number);
+        let runs = free.chunk_by(|a, b| a.number() + 1 == b.number());
+        for run in runs {
+            let offset = u64::from(run[0].number()) * SEGMENT_BYTES as u64;
+            // A file system or kernel without holes: the pages stay until the next capture.
+            let _ = fd::punch_hole(file, offset, (run.len() * SEGMENT_BYTES) as u64);
+        }
+        self.fresh.store(0, Ordering::Relaxed);
+        // Lowest number on top again: prefaulting goes by it.
+        for segment in free.into_iter().rev() {
+            self.give_back(segment);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
+    use std::sync::Arc;
 
     #[test]
-    fn blocks_do_not_overlap_and_end_with_the_budget() {
-        let arena = Arena::new(10 * GRAIN).expect("map");
-        let blocks: Vec<Block> = std::iter::from_fn(|| arena.take(3 * GRAIN)).collect();
-        assert_eq!(blocks.len(), 3);
-        for pair in blocks.windows(2) {
-            assert!(pair[0].offset + pair[0].len <= pair[1].offset);
-        }
-        assert!(arena.take(GRAIN).is_some(), "the rest still serves");
-        assert!(arena.take(1).is_none());
+    fn each_segment_is_handed_out_once_and_the_budget_ends() {
+        let arena = Arena::new(16 * SEGMENT_BYTES).expect("map");
+        let taken: HashSet<u32> = std::iter::from_fn(|| arena.take(true))
+            .map(|segment| segment.number())
+            .collect();
+        assert_eq!(taken.len(), 16);
+        assert_eq!(arena.free(), 0);
     }
 
     #[test]
-    fn a_block_that_was_given_back_begins_with_zeros_and_is_used_again() {
-        let arena = Arena::new(4 * GRAIN).expect("map");
-        let block = arena.take(2 * GRAIN).expect("fits");
-        let (offset, pointer) = (block.offset, arena.pointer(&block));
-        // SAFETY: the test owns the block.
-        unsafe { pointer.write_bytes(0xAB, block.len) };
-        arena.give_back(block);
-        let again = arena.take(GRAIN).expect("fits");
-        assert_eq!(again.offset, offset);
+    fn a_ring_that_has_a_segment_leaves_the_reserve_to_others() {
+        let arena = Arena::new(16 * SEGMENT_BYTES).expect("map");
+        let held: Vec<Segment> = std::iter::from_fn(|| arena.take(false)).collect();
+        assert_eq!(held.len(), 14);
+        assert!(arena.take(true).is_some());
+    }
+
+    #[test]
+    fn threads_that_take_and_return_never_hold_the_same_segment() {
+        let arena = Arc::new(Arena::new(8 * SEGMENT_BYTES).expect("map"));
+        let owners: Arc<Vec<AtomicU32>> = Arc::new((0..8).map(|_| AtomicU32::new(0)).collect());
+        let threads: Vec<_> = (1..=4u32)
+            .map(|me| {
+                let (arena, owners) = (arena.clone(), owners.clone());
+                std::thread::spawn(move || {
+                    for _ in 0..20_000 {
+                        let Some(segment) = arena.take(true) else {
+                            continue;
+                        };
+                        let owner = &owners[segment.number() as usize];
+                        assert_eq!(owner.swap(me, Ordering::Relaxed), 0);
+                        assert_eq!(owner.swap(0, Ordering::Relaxed), me);
+                        arena.give_back(segment);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("thread");
+        }
+        assert_eq!(arena.free(), 8);
+    }
+
+    #[test]
+    fn memory_is_given_back_and_comes_again() {
+        let arena = Arena::new(16 * SEGMENT_BYTES).expect("map");
+        arena.prefault(4 * SEGMENT_BYTES);
+        let segment = arena.take(true).expect("free");
+        let pointer = arena.pointer(segment.number());
+        // SAFETY: the test owns the segment.
+        unsafe { pointer.write_bytes(0xAB, SEGMENT_BYTES) };
+        arena.give_back(segment);
+        arena.discard_free();
+        let again = arena.take(true).expect("free");
+        assert_eq!(arena.pointer(again.number()), pointer);
         // SAFETY: as above.
-        assert_eq!(unsafe { arena.pointer(&again).read() }, 0);
+        assert_eq!(unsafe { pointer.read() }, 0);
     }
 }

@@ -7,7 +7,7 @@
 
 mod lane;
 
-pub use lane::{Lane, OpenRange, RINGS, RingKey};
+pub use lane::{Lane, MadeRing, OpenRange, RINGS, RingKey};
 
 use crate::arena::Arena;
 use crate::gate::Word;
@@ -20,6 +20,9 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory that has its pages before a start is answered: 5 ms of work, room for 300,000 api records.
+const PREFAULT_AT_START: usize = 12 << 20;
 
 /// The current thread's hold on its lane; marks the lane as ended when the thread ends.
 struct LaneHold(Cell<Option<Arc<Lane>>>);
@@ -75,7 +78,8 @@ impl Lanes {
 
     /// Maps the ring memory; to be called before the gate opens.
     pub fn prepare(&self) -> io::Result<()> {
-        self.arena.get_or_try_init(|| Arena::new(self.budget))?;
+        let arena = self.arena.get_or_try_init(|| Arena::new(self.budget))?;
+        arena.prefault(PREFAULT_AT_START);
         for count in &self.homeless {
             count.store(0, Ordering::Relaxed);
         }
@@ -94,6 +98,9 @@ impl Lanes {
         trace: Trace,
         record: *const u8,
     ) -> Result<(), Dropped> {
+        let Some(arena) = self.arena.get() else {
+            return Err(Dropped::NoLane);
+        };
         self.with_lane(|lane| {
             // SAFETY: this is the owner thread, and nothing below calls back into this function.
             let owned = unsafe { lane.owned() };
@@ -101,7 +108,7 @@ impl Lanes {
             let number = word.number();
             let producer = match slot {
                 Some(producer) if producer.capture() == number => producer,
-                _ => match self.first_of_capture(lane, slot, key, number) {
+                _ => match first_of_capture(arena, lane, slot, key, number) {
                     Some(producer) => producer,
                     None => {
                         lane.lose(number, trace);
@@ -109,30 +116,14 @@ impl Lanes {
                     }
                 },
             };
-            // SAFETY: by this function's contract; the ring was made for `key.size`.
-            if unsafe { producer.push::<N>(record) } {
+            // SAFETY: by this function's contract; the ring was made for `key.size` in this arena.
+            if unsafe { producer.push::<N>(arena, record) } {
                 Ok(())
             } else {
                 lane.lose(number, trace);
                 Err(Dropped::Counted)
             }
         })
-    }
-
-    #[cold]
-    fn first_of_capture<'a>(
-        &self,
-        lane: &Lane,
-        slot: &'a mut Option<Producer>,
-        key: RingKey,
-        number: u64,
-    ) -> Option<&'a mut Producer> {
-        if slot.is_none() {
-            *slot = lane.make_ring(self.arena.get()?, key);
-        }
-        let producer = slot.as_mut()?;
-        producer.stamp(number);
-        Some(producer)
     }
 
     /// Runs `f` with the current thread's lane, which is made if need be.
@@ -208,40 +199,64 @@ impl Lanes {
         self.all.lock().clone()
     }
 
-    /// Removes a lane whose thread has ended and whose rings were drained; its memory serves others.
-    pub fn retire(&self, lane: &Arc<Lane>) {
+    /// The memory of the rings, once a capture was prepared.
+    pub fn arena(&self) -> Option<&Arena> {
+        self.arena.get()
+    }
+
+    /// Removes a lane; its memory serves others.
+    ///
+    /// # Safety
+    /// The lane's thread has ended, and no consumer of its rings is used any more.
+    pub unsafe fn retire(&self, lane: &Arc<Lane>) {
         debug_assert!(lane.ended());
         self.all.lock().retain(|other| !Arc::ptr_eq(other, lane));
         self.version.fetch_add(1, Ordering::Release);
         if let Some(arena) = self.arena.get() {
-            lane.surrender(arena);
+            // SAFETY: by this function's contract.
+            unsafe { lane.surrender(arena) };
         }
     }
 
-    /// Gives the memory of all rings back to the system. Only while nothing is captured: what the
-    /// rings still hold belongs to no capture any more.
-    pub fn discard(&self) {
+    /// Gives the memory of lanes that nobody uses back to the system.
+    ///
+    /// # Safety
+    /// Nothing is captured, and no consumer of any ring is used.
+    pub unsafe fn discard(&self) {
         for lane in self.snapshot() {
             if lane.ended() {
-                self.retire(&lane);
+                // SAFETY: by this function's contract; the thread has ended.
+                unsafe { self.retire(&lane) };
             }
         }
-        let Some(arena) = self.arena.get() else {
-            return;
-        };
-        for lane in self.all.lock().iter() {
-            lane.discard(arena);
+        if let Some(arena) = self.arena.get() {
+            arena.discard_free();
         }
-        arena.discard_free();
     }
+}
+
+#[cold]
+fn first_of_capture<'a>(
+    arena: &Arena,
+    lane: &Lane,
+    slot: &'a mut Option<Producer>,
+    key: RingKey,
+    number: u64,
+) -> Option<&'a mut Producer> {
+    if slot.is_none() {
+        *slot = lane.make_ring(arena, key);
+    }
+    let producer = slot.as_mut()?;
+    producer.stamp(number);
+    Some(producer)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::lane::MIN_SLOTS;
     use super::*;
+    use crate::arena::SEGMENT_BYTES;
     use crate::records::{ApiRecord, RecordSize};
-    use crate::ring::{Consumer, RingPlace};
+    use crate::ring::capacity;
     use zerocopy::{FromZeros, IntoBytes};
 
     const KEY: RingKey = RingKey {
@@ -264,34 +279,37 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ended_hands_its_rings_to_the_next() {
-        let lanes = Arc::new(Lanes::new(1 << 20, 1));
+    fn threads_that_end_hand_their_memory_to_the_next() {
+        let lanes = Arc::new(Lanes::new(8 * SEGMENT_BYTES, 1));
         lanes.prepare().expect("map");
-        for round in 0..50 {
+        for round in 0..100 {
             let theirs = lanes.clone();
             std::thread::spawn(move || assert_eq!(push(&theirs, 1), Ok(())))
                 .join()
                 .expect("thread");
             let lane = lanes.snapshot().pop().expect("one lane");
             assert!(lane.ended(), "round {round}");
-            let (_, place) = lane.ring(0).expect("one ring");
-            // SAFETY: the only consumer; the thread has ended.
-            let consumer = unsafe { Consumer::new(place) };
-            assert_eq!(consumer.waiting(1), 1);
-            lanes.retire(&lane);
+            let ring = lane.ring(0).expect("one ring");
+            let arena = lanes.arena().expect("prepared");
+            // SAFETY: the only consumer; the thread has ended, and the consumer is used no more when the
+            // lane is retired.
+            unsafe {
+                let mut consumer = ring.consumer();
+                assert_eq!(consumer.readable(arena, 1).bytes.len(), 40);
+                lanes.retire(&lane);
+            }
         }
-        let touched = lanes.arena.get().expect("mapped").touched();
-        assert!(touched < 1 << 20, "blocks were reused, {touched} touched");
+        assert_eq!(lanes.arena().expect("prepared").free(), 8);
     }
 
     #[test]
-    fn beyond_the_budget_rings_get_smaller_and_then_records_are_counted_as_lost() {
-        let lanes = Lanes::new(RingPlace::block_bytes(RecordSize::Api, MIN_SLOTS), 1);
+    fn beyond_the_budget_records_are_counted_as_lost() {
+        let lanes = Lanes::new(8 * SEGMENT_BYTES, 1);
         lanes.prepare().expect("map");
-        let taken = (0..MIN_SLOTS + 10)
-            .filter(|_| push(&lanes, 3).is_ok())
-            .count();
-        assert_eq!(taken, MIN_SLOTS);
+        // One eighth is left to other threads.
+        let room = 7 * capacity(RecordSize::Api);
+        let taken = (0..room + 10).filter(|_| push(&lanes, 3).is_ok()).count();
+        assert_eq!(taken as u64, room);
         let lane = lanes.snapshot().pop().expect("one lane");
         assert_eq!(lane.lost(3).get(Trace::RuntimeApi), 10);
         assert_eq!(lane.lost(2).total(), 0);

@@ -9,7 +9,9 @@ use super::handle::{DrainHandle, Order, Progress};
 use super::ledger::{Anchor, CaptureState, Ledger};
 use super::output::Output;
 use super::{Parts, Stopped};
-use crate::lanes::{Lane, RingKey};
+use crate::arena::SEGMENT_BYTES;
+use crate::clock;
+use crate::lanes::{Lane, MadeRing};
 use crate::process;
 use crate::ring::Consumer;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
@@ -18,20 +20,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Between two passes when little comes in, when something does, and when a ring fills up.
+/// Between two passes when little comes in, and when segments fill up.
 const SLEEP_IDLE: Duration = Duration::from_millis(5);
-const SLEEP_BUSY: Duration = Duration::from_millis(2);
-const SLEEP_FULL: Duration = Duration::from_micros(200);
-/// A ring is written when this many bytes wait, or the oldest of them has waited for `MAX_AGE`.
-const WRITE_BYTES: u64 = 64 * 1024;
+const SLEEP_BUSY: Duration = Duration::from_millis(1);
+/// A segment is written when it is full, or when this long after the last time.
 const MAX_AGE: Duration = Duration::from_millis(10);
+/// Full segments of one ring that are written before the other rings have their turn.
+const SEGMENTS_PER_TURN: usize = 32;
 /// How often the account is made visible to `status`, and the dictionary is looked at.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One ring being drained.
 #[derive(Debug)]
 struct Source {
-    key: RingKey,
+    ring: Arc<MadeRing>,
     consumer: Consumer,
     written_at: Instant,
 }
@@ -103,6 +105,7 @@ impl Drain {
     fn run(mut self, orders: &Receiver<Order>) -> Stopped {
         let mut sleep = SLEEP_BUSY;
         let mut snapshot_at = Instant::now();
+        let mut anchored_at = Instant::now();
         loop {
             match orders.recv_timeout(sleep) {
                 Ok(Order::AddDevice(device)) => self.output.add_device(device),
@@ -110,10 +113,14 @@ impl Drain {
                 Err(RecvTimeoutError::Timeout) => {}
                 // The agent object is gone, which happens in no live process.
                 Err(RecvTimeoutError::Disconnected) => {
-                    return self.finish(crate::clock::anchor(), None);
+                    return self.finish(clock::anchor(), None);
                 }
             }
             sleep = self.pass(false);
+            if anchored_at.elapsed() >= clock::REANCHOR_INTERVAL {
+                anchored_at = Instant::now();
+                clock::reanchor();
+            }
             if snapshot_at.elapsed() >= SNAPSHOT_INTERVAL {
                 snapshot_at = Instant::now();
                 self.publish_snapshot();
@@ -121,40 +128,44 @@ impl Drain {
         }
     }
 
-    /// Takes what waits; returns how long to sleep. `all`: small and young pieces too.
+    /// Takes what waits; returns how long to sleep. `all`: what is young, too, and until nothing waits.
     fn pass(&mut self, all: bool) -> Duration {
         // Names first: a killed process then leaves no record whose name is missing.
         self.output.write_names();
         self.refresh_lanes();
         self.take_owned();
         let mut lanes = std::mem::take(&mut self.lanes);
-        let mut sleep = SLEEP_IDLE;
-        let mut remaining = 0;
+        let mut full = 0;
         for lane in &mut lanes {
             lane.find_new_rings();
             for source in &mut lane.sources {
-                let waiting = source.consumer.waiting(self.number);
-                let bytes = waiting * source.key.size.bytes() as u64;
-                remaining += bytes;
-                let filling = waiting * 4 > source.consumer.slots();
-                if filling {
-                    sleep = SLEEP_FULL;
-                } else if waiting > 0 {
-                    sleep = sleep.min(SLEEP_BUSY);
-                }
-                let due = bytes >= WRITE_BYTES || source.written_at.elapsed() >= MAX_AGE;
-                if waiting > 0 && (all || filling || due) {
-                    self.progress.remaining.store(remaining, Ordering::Relaxed);
-                    self.drain_source(source, &mut lane.account);
-                }
+                full += self.drain_source(source, &mut lane.account, all);
             }
         }
         lanes.retain_mut(|lane| !self.retire_ended(lane));
         self.lanes = lanes;
-        if all {
-            self.progress.remaining.store(0, Ordering::Relaxed);
+        self.pace(full)
+    }
+
+    /// How long to sleep after a pass that found `full` segments.
+    fn pace(&self, full: usize) -> Duration {
+        let Some(arena) = self.parts.lanes.arena() else {
+            return SLEEP_IDLE;
+        };
+        arena.prefault_ahead();
+        let taken = arena.segments().saturating_sub(arena.free());
+        let rings: usize = self.lanes.iter().map(|lane| lane.sources.len()).sum();
+        let waiting = taken.saturating_sub(rings) * SEGMENT_BYTES;
+        self.progress
+            .remaining
+            .store(waiting as u64, Ordering::Relaxed);
+        if arena.free() < arena.segments() / 2 {
+            Duration::ZERO
+        } else if full > 0 {
+            SLEEP_BUSY
+        } else {
+            SLEEP_IDLE
         }
-        sleep
     }
 
     fn refresh_lanes(&mut self) {
@@ -182,31 +193,30 @@ impl Drain {
         }
     }
 
-    /// Closes the account of a thread that has ended, once its rings are empty.
+    /// Closes the account of a thread that has ended, when its rings are empty.
     fn retire_ended(&mut self, lane: &mut LaneDrain) -> bool {
-        // The order matters: what the thread published before it ended is seen by `waiting`.
+        // The order matters: what the thread published before it ended is seen from here on.
         if !lane.lane.ended() {
             return false;
         }
         lane.find_new_rings();
         for source in &mut lane.sources {
-            while source.consumer.waiting(self.number) > 0 {
-                self.drain_source(source, &mut lane.account);
-            }
+            self.drain_source(source, &mut lane.account, true);
         }
         self.close(lane);
-        self.parts.lanes.retire(&lane.lane);
+        lane.sources.clear();
+        // SAFETY: the thread has ended, and its consumers, which this thread alone has, were dropped.
+        unsafe { self.parts.lanes.retire(&lane.lane) };
         true
     }
 
     fn close(&mut self, lane: &LaneDrain) {
         let mut account = lane.account;
         account.dropped = lane.lane.lost(self.number);
-        account.published = lane
-            .sources
-            .iter()
-            .map(|source| source.consumer.published(self.number))
-            .sum();
+        if let Some(arena) = self.parts.lanes.arena() {
+            let published = |source: &Source| source.consumer.published(arena, self.number);
+            account.published = lane.sources.iter().map(published).sum();
+        }
         if !account.balances() {
             self.output.note(format!(
                 "thread {}: {} records were published but {} taken; please report this",
@@ -215,19 +225,38 @@ impl Drain {
                 account.written.total() + account.unwritten.total()
             ));
         }
+        for source in &lane.sources {
+            source.ring.put_back(&source.consumer);
+        }
         self.closed.push(account);
     }
 
-    /// Writes what waits in one ring and gives the room back.
-    fn drain_source(&mut self, source: &mut Source, account: &mut Account) {
-        source.written_at = Instant::now();
-        let size = source.key.size.bytes();
-        let readable = source.consumer.readable(self.number);
-        let count = (readable.first.len() + readable.second.len()) / size;
-        for part in [readable.first, readable.second] {
-            self.output.write_records(source.key, part, account);
+    /// Writes what is due of one ring; returns the number of full segments among it.
+    fn drain_source(&mut self, source: &mut Source, account: &mut Account, all: bool) -> usize {
+        let lanes = self.parts.lanes.clone();
+        let Some(arena) = lanes.arena() else {
+            return 0;
+        };
+        let due = all || source.written_at.elapsed() >= MAX_AGE;
+        let size = source.ring.key.size.bytes();
+        let mut full = 0;
+        while all || full < SEGMENTS_PER_TURN {
+            let readable = source.consumer.readable(arena, self.number);
+            if readable.bytes.is_empty() || !(readable.full || due) {
+                break;
+            }
+            self.output
+                .write_records(source.ring.key, readable.bytes, account);
+            let count = readable.bytes.len() / size;
+            let last = !readable.full;
+            source.consumer.release(count as u64);
+            source.written_at = Instant::now();
+            if last {
+                break;
+            }
+            full += 1;
         }
-        source.consumer.release(count as u64);
+        full
     }
 
     /// Files long and legacy reports.
@@ -274,8 +303,8 @@ impl Drain {
         if let Some(note) = note {
             self.output.note(note);
         }
+        // Twice: names may have come with the last records.
         self.pass(true);
-        // Once more: the first pass may have taken long, and names may have come with the last records.
         self.pass(true);
         for lane in std::mem::take(&mut self.lanes) {
             self.close(&lane);
@@ -295,14 +324,16 @@ impl Drain {
 impl LaneDrain {
     fn find_new_rings(&mut self) {
         while self.sources.len() < self.lane.rings() {
-            let Some((key, place)) = self.lane.ring(self.sources.len()) else {
+            let Some(ring) = self.lane.ring(self.sources.len()) else {
                 return;
             };
+            // SAFETY: captures are drained one after the other (`Captures` starts none before the last
+            // one's drain has ended, which put its consumers back), and within one each ring is taken up
+            // once, here.
+            let consumer = unsafe { ring.consumer() };
             self.sources.push(Source {
-                key,
-                // SAFETY: captures are drained one after the other (`Captures` starts none before the
-                // last one's drain has ended), and within one each ring is taken up once, here.
-                consumer: unsafe { Consumer::new(place) },
+                ring,
+                consumer,
                 written_at: Instant::now(),
             });
         }

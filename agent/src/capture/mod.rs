@@ -161,6 +161,7 @@ impl Captures {
         parts.lanes.prepare().map_err(StartError::Memory)?;
         let index = self.count.load(Ordering::Relaxed) + 1;
         let number = u64::from(self.generation) << 32 | index;
+        clock::reanchor();
         let start = clock::anchor();
         let dir = ProfDir::create(self.setup(request, index, start))?;
         let path = dir.path().to_owned();
@@ -291,7 +292,8 @@ impl Captures {
         match outcome {
             Some(stopped) => {
                 *self.last.lock() = Some(stopped.clone());
-                self.parts.lanes.discard();
+                // SAFETY: the gate is closed, and the drain, which had all consumers, has ended.
+                unsafe { self.parts.lanes.discard() };
                 self.enter(State::Idle);
                 Ok(stopped)
             }

@@ -2,19 +2,16 @@
 //!
 //! Invariant: [`Owned`] is touched by the owner thread only; everything else is atomics or behind a lock.
 
-use crate::arena::{Arena, Block};
+use crate::arena::Arena;
 use crate::records::{RecordSize, Trace, TraceCounts};
-use crate::ring::{Producer, RingPlace};
+use crate::ring::{Consumer, Producer};
 use parking_lot::Mutex;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Rings per lane: three record sizes, aging or not.
 pub const RINGS: usize = 6;
-/// Slots of a new ring by record size: 5 ms of one thread at full speed, in about a megabyte.
-const SLOTS: [usize; 3] = [16 * 1024, 8 * 1024, 4 * 1024];
-/// Fewest slots of a ring when the budget runs short.
-pub(super) const MIN_SLOTS: usize = 256;
 /// Deepest nesting of named ranges on one thread.
 const RANGE_DEPTH: usize = 64;
 
@@ -145,10 +142,27 @@ pub(super) struct Owned {
 
 /// A ring as the drain thread learns of it.
 #[derive(Debug)]
-struct MadeRing {
-    key: RingKey,
-    place: RingPlace,
-    block: Block,
+pub struct MadeRing {
+    /// Record size and aging flag.
+    pub key: RingKey,
+    /// Number of the segment at which the next consumer begins.
+    position: AtomicU32,
+}
+
+impl MadeRing {
+    /// The reading side.
+    ///
+    /// # Safety
+    /// No other consumer of this ring is used until this one has been put back.
+    pub unsafe fn consumer(&self) -> Consumer {
+        // SAFETY: the position is where the last consumer was put back, or the ring's first segment.
+        unsafe { Consumer::new(self.position.load(Ordering::Acquire), self.key.size) }
+    }
+
+    /// Ends the use of a consumer: the next one begins where it is.
+    pub fn put_back(&self, consumer: &Consumer) {
+        self.position.store(consumer.number(), Ordering::Release);
+    }
 }
 
 /// One thread's rings and counters.
@@ -160,7 +174,7 @@ pub struct Lane {
     pub(super) generation: u32,
     ended: AtomicBool,
     owned: UnsafeCell<Owned>,
-    made: Mutex<Vec<MadeRing>>,
+    made: Mutex<Vec<Arc<MadeRing>>>,
     made_count: AtomicUsize,
     losses: Losses,
 }
@@ -199,17 +213,14 @@ impl Lane {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Gives all blocks back; the thread has ended and its rings were drained.
-    pub(super) fn surrender(&self, arena: &Arena) {
+    /// Gives all segments back.
+    ///
+    /// # Safety
+    /// The thread has ended, and no consumer of its rings is used any more.
+    pub(super) unsafe fn surrender(&self, arena: &Arena) {
         for ring in self.made.lock().drain(..) {
-            arena.give_back(ring.block);
-        }
-    }
-
-    /// Gives the memory behind the rings' slots back to the system, while nothing is captured.
-    pub(super) fn discard(&self, arena: &Arena) {
-        for ring in self.made.lock().iter() {
-            arena.discard_tail(&ring.block);
+            // SAFETY: by this function's contract.
+            unsafe { ring.consumer().give_back(arena) };
         }
     }
 
@@ -224,8 +235,8 @@ impl Lane {
     }
 
     /// Ring number `n` in the order of making.
-    pub fn ring(&self, n: usize) -> Option<(RingKey, RingPlace)> {
-        self.made.lock().get(n).map(|ring| (ring.key, ring.place))
+    pub fn ring(&self, n: usize) -> Option<Arc<MadeRing>> {
+        self.made.lock().get(n).cloned()
     }
 
     /// What this thread lost in `capture`.
@@ -241,21 +252,13 @@ impl Lane {
 
     #[cold]
     pub(super) fn make_ring(&self, arena: &Arena, key: RingKey) -> Option<Producer> {
-        let mut slots = SLOTS[key.size as usize];
-        let (block, slots) = loop {
-            match arena.take(RingPlace::block_bytes(key.size, slots)) {
-                Some(block) => break (block, slots),
-                None if slots > MIN_SLOTS => slots /= 2,
-                None => return None,
-            }
-        };
-        // SAFETY: the block is ours, page aligned, its first page is zero, and it is given back only
-        // when this thread has ended (`surrender`).
-        let place = unsafe { RingPlace::new(arena.pointer(&block), key.size, slots) };
+        let (producer, position) = Producer::new(arena, key.size)?;
         let mut made = self.made.lock();
-        made.push(MadeRing { key, place, block });
+        made.push(Arc::new(MadeRing {
+            key,
+            position: AtomicU32::new(position),
+        }));
         self.made_count.store(made.len(), Ordering::Release);
-        // SAFETY: the ring was made just now; this is its only producer.
-        Some(unsafe { Producer::new(place) })
+        Some(producer)
     }
 }

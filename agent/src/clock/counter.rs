@@ -1,0 +1,66 @@
+//! The CPU's own counter: rdtsc, cntvct_el0.
+
+/// Reads the counter; 0 where there is none. Ordered behind the loads before it: a thread that has seen
+/// another one's time reads a later one itself.
+#[inline]
+pub fn read() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: neither instruction has preconditions, and every x86-64 Linux lets user space run them.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+        core::arch::x86_64::_rdtsc()
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let count: u64;
+        // SAFETY: a barrier and the read of a register that Linux lets user space read.
+        unsafe {
+            core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) count, options(nostack));
+        }
+        count
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    0
+}
+
+/// Whether the counter runs at one rate on all CPUs and never stops, as far as kernel and CPU say.
+pub fn is_trusted() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        invariant_tsc() && kernel_uses(&["tsc", "kvm-clock", "hyperv_clocksource_tsc_page"])
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        kernel_uses(&["arch_sys_counter"])
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    false
+}
+
+/// CPUID 0x80000007, EDX bit 8.
+#[cfg(target_arch = "x86_64")]
+fn invariant_tsc() -> bool {
+    use core::arch::x86_64::__cpuid;
+    const POWER: u32 = 0x8000_0007;
+    __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & 1 << 8 != 0
+}
+
+/// Whether the kernel takes its own time from a counter of one of these names: it has checked it.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn kernel_uses(names: &[&str]) -> bool {
+    const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    std::fs::read_to_string(CURRENT).is_ok_and(|name| names.contains(&name.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trusted_counter_counts() {
+        if is_trusted() {
+            let before = read();
+            assert!(read() > before || cfg!(target_arch = "aarch64"));
+        }
+    }
+}

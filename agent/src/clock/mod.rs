@@ -1,0 +1,138 @@
+//! The clock of all records.
+//!
+//! Records carry CLOCK_MONOTONIC_RAW nanoseconds, which is what a stock host without an oscillator
+//! report from the driver writes and what every parser version reads right (spec 3 section 7). While a
+//! capture runs they are computed from the CPU's counter ([`line`]), which costs less than asking the
+//! kernel; otherwise, and where the counter cannot be trusted, the kernel is asked.
+//!
+//! [`now`] never goes backwards, on one thread or across threads. All functions may be called from any
+//! thread and never block.
+
+mod counter;
+mod line;
+
+pub use counter::read as cpu_counter;
+
+use crate::capture::ledger::Anchor;
+use line::{Line, Sample};
+use parking_lot::Mutex;
+use std::time::Duration;
+
+/// How often the drain thread is to call [`reanchor`].
+pub const REANCHOR_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The conversion from counter to nanoseconds that is in force.
+static LINE: Line = Line::new();
+/// The first sample of the process: the longest baseline for the counter's rate.
+static FIRST: Mutex<Option<Sample>> = Mutex::new(None);
+
+/// Ticks of `MsprofSysCycleTime`: CLOCK_MONOTONIC_RAW, ns, within 1 us of the kernel's.
+#[inline]
+pub fn now() -> u64 {
+    match LINE.now() {
+        Some(ns) => ns,
+        None => monotonic_raw_ns(),
+    }
+}
+
+/// The kernel's CLOCK_MONOTONIC_RAW, ns.
+#[inline]
+pub fn monotonic_raw_ns() -> u64 {
+    read_ns(libc::CLOCK_MONOTONIC_RAW)
+}
+
+/// Wall clock, ns since the epoch.
+pub fn realtime_ns() -> u64 {
+    read_ns(libc::CLOCK_REALTIME)
+}
+
+#[inline]
+fn read_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid timespec that the call fills; both clock ids exist since Linux 2.6.28.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Takes the first sample of the counter, if it can be trusted; at load, so that the first capture finds
+/// a long baseline.
+pub fn prepare() {
+    let mut first = FIRST.lock();
+    if first.is_none() && counter::is_trusted() {
+        *first = Some(Sample::take());
+    }
+}
+
+/// Brings the line up to date: at the start of a capture and every [`REANCHOR_INTERVAL`] while it runs.
+/// Without another call the line expires after a few seconds and the kernel is asked again.
+pub fn reanchor() {
+    // One writer at a time; nobody waits for it.
+    let Some(first) = FIRST.try_lock() else {
+        return;
+    };
+    if let Some(first) = *first {
+        LINE.update(first);
+    }
+}
+
+/// All clocks at one instant (the reads lie within a microsecond unless the thread is preempted).
+pub fn anchor() -> Anchor {
+    let sample = Sample::take();
+    let ticks = now();
+    Anchor {
+        ticks,
+        monotonic_raw_ns: sample.ns,
+        realtime_ns: realtime_ns(),
+        cpu_counter: sample.counter,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::Instant;
+
+    /// Threads hand the last time around; re-anchoring goes on beside.
+    #[test]
+    fn time_never_goes_backwards_across_threads() {
+        prepare();
+        let last = Arc::new(AtomicU64::new(0));
+        let done = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (last, done) = (last.clone(), done.clone());
+                std::thread::spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        let before = last.load(Ordering::Acquire);
+                        let now = now();
+                        assert!(now >= before, "{now} after {before}");
+                        last.fetch_max(now, Ordering::AcqRel);
+                    }
+                })
+            })
+            .collect();
+        let deadline = Instant::now() + Duration::from_millis(600);
+        while Instant::now() < deadline {
+            reanchor();
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().expect("never backwards");
+        }
+    }
+
+    #[test]
+    fn an_anchor_holds_all_clocks_of_one_instant() {
+        let first = anchor();
+        let second = anchor();
+        assert!(second.ticks >= first.ticks);
+        assert!(second.monotonic_raw_ns >= first.monotonic_raw_ns);
+        assert!(first.realtime_ns > 0);
+    }
+}
