@@ -66,7 +66,6 @@ fn each_thread_of_a_flood_has_its_row_in_the_ledger() {
 }
 
 #[test]
-#[ignore = "rings of ended threads use the budget up between two passes of the drain"]
 fn threads_that_live_for_a_moment_lose_nothing() {
     let home = Home::new();
     let (mut puppet, client) = capturing(&home);
