@@ -17,7 +17,7 @@ use support::proc::Proc;
 use support::puppet::{self, Puppet};
 use support::rules::{lost, open_complete};
 use support::task::{EASY, Task, Way};
-use support::wait::{PATIENCE, wait_until};
+use support::wait::{PATIENCE, wait_for, wait_until};
 
 /// How long a silent client is listened to, and what a loaded machine adds to a time limit.
 const SILENT_LIMIT: Duration = Duration::from_secs(5);
@@ -289,14 +289,19 @@ fn clients_that_die_right_after_start_leave_no_capture_running() {
         client.request(START);
         drop(client);
     }
-    wait_until("the last start to be over", || {
+    wait_until("the agent to be free", || {
         let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
         let started = client.command(START) == SUCCESS;
         client.quit();
         started
     });
-    assert!(puppet.tell("state").starts_with("0 1 "), "no capture runs");
-    for dir in prof_dirs(&home.output()) {
+    // A start that waited for its turn may still begin and end a capture.
+    let dirs = wait_for("every capture to end", PATIENCE, || {
+        let dirs = prof_dirs(&home.output());
+        let over = dirs.iter().all(|dir| is_complete(dir));
+        (over && puppet.tell("state").starts_with("0 1 ")).then_some(dirs)
+    });
+    for dir in dirs {
         open_complete(&dir);
     }
 }
