@@ -169,3 +169,24 @@ fn a_second_controller_is_told_who_holds_the_process() {
     give(&mut first, &["stop", "quit"]);
     first.finish_within(PATIENCE).expect_code(0);
 }
+
+#[test]
+fn a_controller_killed_in_mid_capture_leaves_a_complete_directory_and_a_free_agent() {
+    let home = Home::new();
+    let mut task = Task::start(&home, Way::Preload, EASY);
+    let mut killed = attach(&home, &[task.pid()]).spawn();
+    give(&mut killed, &["start"]);
+    wait_result(&mut killed, task.pid(), "start");
+    killed.kill();
+    let window = task.window(1);
+    let dir = prof_dirs(&home.output()).remove(0);
+    wait_until("the directory to be complete", || {
+        let ledger = std::fs::read_to_string(dir.join("msprof_agent.json"));
+        ledger.is_ok_and(|text| text.contains("\"state\":\"complete\""))
+    });
+    window.assert_matches(&open_complete(&dir));
+    let script = ["start", "sleep 0.2", "stop", "quit"];
+    run_script(attach(&home, &[task.pid()]), &script).expect_code(0);
+    assert_eq!(prof_dirs(&home.output()).len(), 2);
+    task.terminate();
+}

@@ -6,6 +6,8 @@
  *   device ID OPEN                           MsprofNotifySetDevice
  *   name                                     names the records it reports
  *   api N TAG                                N api records, item id TAG << 40 | n
+ *   flood THREADS N                          N api records on each of some threads at once
+ *   brief THREADS N                          the same, one short-lived thread after the other
  *   variable LEN DATALEN                     a long additional record
  *   reporters N                              N threads that report for ever
  *   handler MODULE plain|hang|callback       registers a handler
@@ -89,6 +91,42 @@ static void add_reporters(int count)
         pthread_create(&thread, NULL, report_for_ever, NULL);
         pthread_detach(thread);
     }
+}
+
+typedef struct Share {
+    pthread_t thread;
+    uint64_t count;
+    uint64_t tag;
+    int32_t result;
+} Share;
+
+static void *report_share(void *argument)
+{
+    Share *share = argument;
+    share->result = report_many(share->count, share->tag);
+    return NULL;
+}
+
+static int32_t report_on_threads(unsigned threads, uint64_t count, int at_once)
+{
+    static Share shares[64];
+    int32_t worst = 0;
+    for (unsigned i = 0; i < threads; i++) {
+        Share *share = &shares[i % 64];
+        *share = (Share){.count = count, .tag = i + 1};
+        if (pthread_create(&share->thread, NULL, report_share, share) != 0) {
+            return -2;
+        }
+        if (!at_once) {
+            pthread_join(share->thread, NULL);
+            worst = share->result != 0 ? share->result : worst;
+        }
+    }
+    for (unsigned i = 0; at_once && i < threads; i++) {
+        pthread_join(shares[i].thread, NULL);
+        worst = shares[i].result != 0 ? shares[i].result : worst;
+    }
+    return worst;
 }
 
 /* ---- handlers ----------------------------------------------------------- */
@@ -296,6 +334,10 @@ static void obey(char *const *words)
         printf("%d\n", MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, "KernelLaunch"));
     } else if (is(words, "api", NULL)) {
         printf("%d\n", report_many(value(words[1]), value(words[2])));
+    } else if (is(words, "flood", NULL) && value(words[1]) <= 64) {
+        printf("%d\n", report_on_threads((unsigned)value(words[1]), value(words[2]), 1));
+    } else if (is(words, "brief", NULL)) {
+        printf("%d\n", report_on_threads((unsigned)value(words[1]), value(words[2]), 0));
     } else if (is(words, "variable", NULL)) {
         printf("%d\n", report_variable((uint32_t)value(words[1]), (uint32_t)value(words[2])));
     } else if (is(words, "reporters", NULL)) {

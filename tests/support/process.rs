@@ -69,9 +69,13 @@ impl Program {
 
     pub fn try_spawn(mut self) -> std::io::Result<Running> {
         let parent = std::process::id();
-        // SAFETY: prctl and getppid are async-signal-safe and touch no memory of ours.
+        // SAFETY: signal, prctl and getppid are async-signal-safe and touch no memory of ours.
         unsafe {
             self.command.pre_exec(move || {
+                // A test run in the background of a shell has these ignored, and children inherit that.
+                for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 // So that a killed test run leaves nothing behind either.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() as u32 != parent {
