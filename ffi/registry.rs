@@ -111,7 +111,7 @@ pub extern "C" fn MsprofHostFreqIsEnable() -> bool {
     false
 }
 
-/// Keeps the device of a GE model index for the output. Returns 0.
+/// Keeps the device of a GE model index; it is written into msprof_agent.json. Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn MsprofSetDeviceIdByGeModelIdx(model: u32, device: u32) -> i32 {
     used(|agent| {

@@ -3,7 +3,7 @@
 use crate::boundary::{BAD_ARGUMENT, SUCCESS, c_slice, used};
 use crate::types::{ReporterData, ReporterHash};
 use msprof_agent_core::agent::Agent;
-use msprof_agent_core::report;
+use msprof_agent_core::{gate, report};
 use std::ffi::c_void;
 
 /// Modules.
@@ -58,6 +58,7 @@ unsafe fn report_data(agent: &Agent, module: u32, kind: u32, data: *mut c_void, 
     let has = |bytes: usize| !data.is_null() && len as usize >= bytes;
     match kind {
         INIT | UNINIT => SUCCESS,
+        REPORT if gate::is_off() => SUCCESS,
         MAX_LEN if has(4) => {
             // SAFETY: at least 4 writable bytes; alignment is not assumed.
             unsafe { data.cast::<u32>().write_unaligned(REPORT_MAX) };

@@ -16,7 +16,7 @@ use crate::process::{self, fork};
 use crate::variable::OwnedQueue;
 use crate::{clock, log, profdir};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -44,8 +44,8 @@ pub struct Agent {
     bind_at_use: AtomicBool,
     /// Directories that MsprofGetPath gave out.
     paths: Dictionary,
-    model_devices: Mutex<HashMap<u32, u32>>,
-    disabled: Mutex<Option<String>>,
+    model_devices: Arc<Mutex<BTreeMap<u32, u32>>>,
+    disabled: Arc<Mutex<Option<String>>>,
     last_error: Mutex<String>,
 }
 
@@ -90,12 +90,16 @@ impl Agent {
         );
         let owned = Arc::new(OwnedQueue::default());
         let unreadable = Arc::new(AtomicU64::new(0));
+        let model_devices = Arc::<Mutex<BTreeMap<u32, u32>>>::default();
+        let disabled = Arc::<Mutex<Option<String>>>::default();
         let parts = Parts {
             lanes: lanes.clone(),
             dictionary: dictionary.clone(),
             components: components.clone(),
             owned: owned.clone(),
             unreadable: unreadable.clone(),
+            model_devices: model_devices.clone(),
+            disabled: disabled.clone(),
         };
         let captures = Arc::new(Captures::new(parts, generation));
         let control = Control::new(&environment, captures.clone(), components.clone());
@@ -110,8 +114,8 @@ impl Agent {
             unreadable,
             bind_at_use: AtomicBool::new(false),
             paths: Dictionary::default(),
-            model_devices: Mutex::default(),
-            disabled: Mutex::default(),
+            model_devices,
+            disabled,
             last_error: Mutex::default(),
         }
     }
@@ -138,11 +142,14 @@ impl Agent {
 
     /// The application finalizes: a running capture and the control socket end.
     pub fn finalize(&self) {
+        // A client's start that waits for its turn must not begin behind our back.
+        self.captures.refuse_starts(true);
         let _ = self.captures.stop(StopMode::NORMAL, &mut |_| {});
         self.components
             .finalize()
             .run_within(capture::COMPONENT_LIMIT);
         self.control.shut_down();
+        self.captures.refuse_starts(false);
     }
 
     /// A component registers.
@@ -183,9 +190,6 @@ impl Agent {
             params.set_result_dir("");
             default_dir = output;
         }
-        if let Some(reason) = self.disabled() {
-            return Err(StartError::Disabled(reason).into());
-        }
         let started = self.captures.start(&Request {
             params,
             origin: Origin::Program,
@@ -214,8 +218,10 @@ impl Agent {
 
     /// Notes or forgets the device that a GE model index runs on.
     pub fn set_model_device(&self, model: u32, device: Option<u32>) {
+        const MODELS_MAX: usize = 4096;
         let mut devices = self.model_devices.lock();
         match device {
+            Some(_) if devices.len() >= MODELS_MAX && !devices.contains_key(&model) => None,
             Some(device) => devices.insert(model, device),
             None => devices.remove(&model),
         };
@@ -242,14 +248,15 @@ pub fn load() {
     let agent = current();
     match agent.environment.bind() {
         Bind::Load => {
+            // First: from the socket on, a client may open the gate.
+            gate::answer();
             agent.control.ensure();
-            gate::set(Word::OFF);
         }
         Bind::Use => {
             agent.bind_at_use.store(true, Ordering::Release);
             // The gate stays at "ask": the first report comes by `used`.
         }
-        Bind::Off => gate::set(Word::OFF),
+        Bind::Off => gate::answer(),
     }
 }
 
@@ -267,11 +274,9 @@ pub fn current() -> &'static Agent {
 /// A call of the ABI: brings the socket up where that was left to the first use.
 pub fn used() -> &'static Agent {
     let agent = current();
+    gate::answer();
     if agent.bind_at_use.swap(false, Ordering::AcqRel) {
         agent.ensure_control();
-    }
-    if gate::load() == Word::ASK {
-        gate::set(Word::OFF);
     }
     agent
 }
@@ -351,8 +356,11 @@ pub fn exit() {
         let mode = StopMode {
             tell_components: false,
             limit: agent.environment.exit_timeout,
+            only: None,
         };
+        agent.captures.refuse_starts(true);
         let _ = agent.captures.stop(mode, &mut |_| {});
+        agent.captures.wait_written(mode.limit);
         agent.control.remove_socket();
     }
 }

@@ -77,9 +77,8 @@ impl Arena {
     pub fn new(bytes: usize) -> io::Result<Arena> {
         let segments = (bytes / SEGMENT_BYTES).clamp(RESERVE_DIVISOR, NONE as usize - 1);
         let len = segments * SEGMENT_BYTES;
-        let (map, file) = match fd::memfd("msprof-rings") {
+        let (map, file) = match fd::memfd("msprof-rings", len as u64) {
             Ok(file) => {
-                file.set_len(len as u64)?;
                 let map = MmapOptions::new().len(len).map_raw(&file)?;
                 (map, Some(file))
             }

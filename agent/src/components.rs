@@ -118,8 +118,8 @@ pub enum ComponentError {
 const NOT_AN_NPU: u32 = 1 << 31;
 
 impl Components {
-    /// Registers a handler; the same pair twice is one. While a capture runs, or when devices are open,
-    /// the returned delivery tells the handler what it missed; the caller runs it.
+    /// Registers a handler; the same pair twice is one. While a capture runs and devices are open, the
+    /// returned delivery tells the handler what it missed; the caller runs it.
     pub fn register(&self, module: u32, handler: Handler) -> Delivery {
         let mut state = self.state.lock();
         let known = state
@@ -137,13 +137,13 @@ impl Components {
             started: BTreeMap::new(),
         });
         let index = state.components.len() - 1;
-        let mut calls = Vec::new();
+        let mut delivery = Delivery::default();
         if state.session.is_some() {
             for device in state.devices.clone() {
-                state.tell_start(index, device, &mut calls);
+                state.tell_start(index, device, &mut delivery);
             }
         }
-        Delivery::new(calls)
+        delivery
     }
 
     /// Notes that a device was opened or closed. Only a device's first open, and its close, command
@@ -160,7 +160,7 @@ impl Components {
             return Ok((false, Delivery::default()));
         }
         let mut state = self.state.lock();
-        let mut calls = Vec::new();
+        let mut delivery = Delivery::default();
         let changed = if open {
             state.devices.insert(device)
         } else {
@@ -170,19 +170,19 @@ impl Components {
             self.open_devices.fetch_or(bit, Ordering::Release);
             for index in state.in_order(rank) {
                 if state.session.is_some() {
-                    state.tell_start(index, device, &mut calls);
+                    state.tell_start(index, device, &mut delivery);
                 } else {
-                    state.tell_init(index, device, &mut calls);
+                    state.tell_init(index, device, &mut delivery);
                 }
             }
         } else if changed {
             self.open_devices.fetch_and(!bit, Ordering::Release);
             for index in state.in_order(stop_rank) {
-                state.tell_stop(index, device, &mut calls);
+                state.tell_stop(index, device, &mut delivery);
                 state.components[index].inited.remove(&device);
             }
         }
-        Ok((changed, Delivery::new(calls)))
+        Ok((changed, delivery))
     }
 
     /// Begins a capture: every handler is told to start on every open device.
@@ -190,42 +190,42 @@ impl Components {
         let mut state = self.state.lock();
         state.last_params = Some(session.params.clone());
         state.session = Some(session);
-        let mut calls = Vec::new();
+        let mut delivery = Delivery::default();
         for device in state.devices.clone() {
             for index in state.in_order(rank) {
-                state.tell_start(index, device, &mut calls);
+                state.tell_start(index, device, &mut delivery);
             }
         }
-        Delivery::new(calls)
+        delivery
     }
 
     /// Ends a capture: whoever was told to start is told to stop, with the same bits.
     pub fn stop(&self) -> Delivery {
         let mut state = self.state.lock();
-        let mut calls = Vec::new();
+        let mut delivery = Delivery::default();
         for index in state.in_order(stop_rank) {
             let devices: Vec<u32> = state.components[index].started.keys().copied().collect();
             for device in devices {
-                state.tell_stop(index, device, &mut calls);
+                state.tell_stop(index, device, &mut delivery);
             }
         }
         state.session = None;
-        Delivery::new(calls)
+        delivery
     }
 
     /// The application finalizes: every handler that was told init is told finalize.
     pub fn finalize(&self) -> Delivery {
         let mut state = self.state.lock();
-        let mut calls = Vec::new();
+        let mut delivery = Delivery::default();
         for index in state.in_order(stop_rank) {
             if state.components[index].inited.is_empty() {
                 continue;
             }
             state.components[index].inited.clear();
             let command = Command::new(Kind::Finalize, Switches::default(), &[], state.params());
-            state.push(index, command, &mut calls);
+            state.push(index, command, &mut delivery);
         }
-        Delivery::new(calls)
+        delivery
     }
 
     /// Ends a capture without telling anybody: at exit the components may be half torn down.
@@ -281,40 +281,51 @@ impl State {
         order
     }
 
-    fn tell_init(&mut self, index: usize, device: u32, calls: &mut Vec<Call>) {
+    fn tell_init(&mut self, index: usize, device: u32, delivery: &mut Delivery) {
+        let component = &self.components[index];
+        if component.outbox.is_hung() {
+            delivery.leave_out(component.module);
+            return;
+        }
         if self.components[index].inited.insert(device) {
             let command = Command::new(Kind::Init, Switches::default(), &[], self.params());
-            self.push(index, command, calls);
+            self.push(index, command, delivery);
         }
     }
 
-    fn tell_start(&mut self, index: usize, device: u32, calls: &mut Vec<Call>) {
+    fn tell_start(&mut self, index: usize, device: u32, delivery: &mut Delivery) {
         let Some(session) = self.session.clone() else {
             return;
         };
-        if self.components[index].started.contains_key(&device) {
+        let component = &self.components[index];
+        if component.outbox.is_hung() {
+            // Nothing piles up for it; a stop of what it was told before still waits in its outbox.
+            delivery.leave_out(component.module);
             return;
         }
-        self.tell_init(index, device, calls);
+        if component.started.contains_key(&device) {
+            return;
+        }
+        self.tell_init(index, device, delivery);
         self.components[index]
             .started
             .insert(device, session.switches);
         let command = Command::new(Kind::Start, session.switches, &[device], &session.params);
-        self.push(index, command, calls);
+        self.push(index, command, delivery);
     }
 
-    fn tell_stop(&mut self, index: usize, device: u32, calls: &mut Vec<Call>) {
+    fn tell_stop(&mut self, index: usize, device: u32, delivery: &mut Delivery) {
         if let Some(switches) = self.components[index].started.remove(&device) {
             let command = Command::new(Kind::Stop, switches, &[device], self.params());
-            self.push(index, command, calls);
+            self.push(index, command, delivery);
         }
     }
 
     /// Queues a command; the order of the queue is the order of decisions since the lock is held.
-    fn push(&mut self, index: usize, command: Box<Command>, calls: &mut Vec<Call>) {
+    fn push(&mut self, index: usize, command: Box<Command>, delivery: &mut Delivery) {
         let component = &self.components[index];
         component.outbox.push(command);
-        calls.push(Call {
+        delivery.add(Call {
             module: component.module,
             handler: component.handler,
             outbox: component.outbox.clone(),

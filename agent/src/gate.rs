@@ -74,6 +74,16 @@ pub fn set(word: Word) {
     GATE.word.store(word.0, Ordering::Release);
 }
 
+/// Ends the asking: nothing is captured, unless a capture has begun meanwhile.
+pub fn answer() {
+    let _ = GATE.word.compare_exchange(
+        Word::ASK.0,
+        Word::OFF.0,
+        Ordering::AcqRel,
+        Ordering::Relaxed,
+    );
+}
+
 /// Closes the gate of capture `number` only: an older capture's drain must not close a newer one's.
 pub fn close(number: u64) {
     let _ = GATE

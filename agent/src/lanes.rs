@@ -174,10 +174,10 @@ impl Lanes {
         .flatten()
     }
 
-    /// Counts a record that no lane could count.
+    /// Counts records that no lane could count.
     #[cold]
-    pub fn lose_homeless(&self, trace: Trace) {
-        self.homeless[trace as usize].fetch_add(1, Ordering::Relaxed);
+    pub fn lose_homeless(&self, trace: Trace, records: u64) {
+        self.homeless[trace as usize].fetch_add(records, Ordering::Relaxed);
     }
 
     /// What threads without a lane lost since [`Lanes::prepare`].

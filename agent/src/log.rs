@@ -4,6 +4,7 @@
 //! `MSPROF_AGENT_LOG_FILE` the file. Nothing is ever written to stdout.
 
 use crate::process::environment::Environment;
+use crate::process::fd::keep_above_standard;
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -29,7 +30,8 @@ pub fn init(environment: &Environment) {
     let file = environment.log_file.as_ref().and_then(|path| {
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o640);
-        options.open(path).ok()
+        let file = options.open(path).ok()?;
+        keep_above_standard(file.into()).ok().map(File::from)
     });
     // A second agent in a forked child finds the first one's subscriber, which serves it as well.
     let _ = tracing::subscriber::set_global_default(Lines { level, file });
@@ -71,7 +73,10 @@ impl Subscriber for Lines {
         // A log that cannot be written must not disturb the program.
         let _ = match &self.file {
             Some(file) => (&*file).write_all(&bytes),
-            None => std::io::stderr().write_all(&bytes),
+            // Not through std, whose lock a fork may leave held.
+            None => rustix::io::write(rustix::stdio::stderr(), &bytes)
+                .map(drop)
+                .map_err(Into::into),
         };
     }
 

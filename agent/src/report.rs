@@ -178,7 +178,7 @@ unsafe fn take<const N: usize>(word: Word, size: RecordSize, aging: u32, record:
     // SAFETY: by this function's contract.
     let pushed = unsafe { agent.lanes.push::<N>(word, key, trace, record) };
     if pushed == Err(Dropped::NoLane) {
-        agent.lanes.lose_homeless(trace);
+        agent.lanes.lose_homeless(trace, 1);
     }
     SUCCESS
 }
@@ -230,8 +230,9 @@ fn queue(word: Word, trace: Trace, kind: OwnedKind, bytes: Box<[u8]>) {
             kind,
             bytes,
         };
+        let records = owned.records();
         if !agent.owned.push(owned) {
-            agent.lanes.lose_homeless(trace);
+            agent.lanes.lose_homeless(trace, records);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rare reports that fit no ring: a bounded queue of owned buffers.
 
-use crate::records::Trace;
+use crate::records::{MAGIC, Trace};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 /// Buffers that wait at most; at 64 KiB each this bounds the memory to 16 MiB.
@@ -31,6 +31,24 @@ pub struct Owned {
     pub kind: OwnedKind,
     /// As reported.
     pub bytes: Box<[u8]>,
+}
+
+/// Legacy binary records have this size (spec 3 section 6.3).
+const LEGACY_RECORD: usize = 128;
+
+impl Owned {
+    /// How many records it counts as: the binary ones of the old reporter interface come several at a
+    /// time, its text counts as one.
+    pub fn records(&self) -> u64 {
+        let legacy = matches!(self.kind, OwnedKind::DataPreprocess { .. });
+        let binary = self.bytes.starts_with(&MAGIC.to_le_bytes())
+            && self.bytes.len().is_multiple_of(LEGACY_RECORD);
+        if legacy && binary {
+            (self.bytes.len() / LEGACY_RECORD) as u64
+        } else {
+            1
+        }
+    }
 }
 
 /// The queue from application threads to the drain.

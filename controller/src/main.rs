@@ -27,6 +27,7 @@ use msprof_agent_core::control::params::Params;
 use msprof_agent_core::control::places::PlaceInputs;
 use msprof_agent_core::options::Options;
 use msprof_agent_core::process::effective_uid;
+use msprof_agent_core::process::environment::Environment;
 use msprof_agent_core::process::user::passwd_home;
 use prompt::Prompt;
 use screen::Screen;
@@ -34,17 +35,11 @@ use search::Search;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
 
 /// Exit status of wrong usage.
 const USAGE: u8 = 2;
 /// Variable that names the agent library, as `--agent-lib` does.
 const AGENT_LIB_VARIABLE: &str = "MSPROF_AGENT_LIB";
-/// Start and stop commands of one session, unless MSPROF_AGENT_MAX_COMMANDS says otherwise.
-const MAX_COMMANDS: u32 = 100;
-/// Idle time that ends a session, s, unless MSPROF_AGENT_IDLE_TIMEOUT says otherwise.
-const IDLE_TIMEOUT_S: u32 = 1800;
-
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os().skip(1).collect()) {
         Ok(Invocation::Help) => print(&help::text()),
@@ -114,9 +109,11 @@ fn begin(options: &Options, params: String) -> Result<(Controller, Sender<Event>
     if prompt.has_editor() {
         screen.set_editor(prompt::PROMPT);
     }
+    // The same variables with the same rules as in the agent.
+    let environment = Environment::read();
     let limits = Limits {
-        commands: variable("MSPROF_AGENT_MAX_COMMANDS", MAX_COMMANDS),
-        idle: Duration::from_secs(variable("MSPROF_AGENT_IDLE_TIMEOUT", IDLE_TIMEOUT_S).into()),
+        commands: environment.max_commands,
+        idle: environment.idle_timeout,
     };
     let controller = Controller::new(screen, (sender.clone(), events), prompt, limits, params);
     Ok((controller, sender))
@@ -177,12 +174,4 @@ fn tell_not_collected(screen: &mut Screen, options: &Options) {
         "note: {} is handed on to the components; this agent does not collect it itself",
         names.join(", ")
     ));
-}
-
-/// A number from the environment; the default when there is none.
-fn variable(name: &str, default: u32) -> u32 {
-    let value = std::env::var(name).ok();
-    value
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(default)
 }

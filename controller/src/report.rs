@@ -1,5 +1,6 @@
 //! The words in which results are told (spec 4 section 4.2).
 
+use crate::screen::clean;
 use msprof_agent_core::capture::ledger::Ledger;
 use msprof_agent_core::control::extension::{Op, Outcome, Reply};
 use msprof_agent_core::records::{Trace, TraceCounts};
@@ -78,8 +79,9 @@ pub fn verdict(pid: u32, op: Op, reply: &Reply, extended: bool) -> Verdict {
 pub fn failure(pid: u32, op: Op, reason: &str) -> Verdict {
     Verdict {
         text: format!(
-            "dynamic profiling for pid {pid} {} failed: {reason}",
-            name(op)
+            "dynamic profiling for pid {pid} {} failed: {}",
+            name(op),
+            clean(reason)
         ),
         success: false,
         is_error: true,
@@ -125,7 +127,7 @@ fn status(pid: u32, reply: &Reply, extended: bool) -> String {
 /// Directory, duration, counts and losses of a capture, one line each.
 fn account(text: &mut String, reply: &Reply, extended: bool) {
     if let Some(path) = &reply.path {
-        let _ = write!(text, "\n  directory: {path}");
+        let _ = write!(text, "\n  directory: {}", clean(path));
     }
     let Some(ledger) = &reply.ledger else {
         let why = if extended {
@@ -213,7 +215,7 @@ pub fn by_trace(text: &mut String, counts: &TraceCounts) {
 
 fn notes(text: &mut String, notes: &[String]) {
     for note in notes {
-        let _ = write!(text, "\n  note: {note}");
+        let _ = write!(text, "\n  note: {}", clean(note));
     }
 }
 
@@ -333,6 +335,21 @@ mod tests {
         );
         assert!(failed.is_error);
         assert!(line(Outcome::Unknown, None).text.contains("later version"));
+    }
+
+    #[test]
+    fn what_a_process_says_cannot_command_the_terminal() {
+        let reply = Reply {
+            outcome: Some(Outcome::Failed),
+            error: Some("no\u{1b}[2J\r\nspace".into()),
+            notes: vec!["\u{7}note".into()],
+            ..Reply::default()
+        };
+        let text = verdict(7, Op::Start, &reply, true).text;
+        assert_eq!(
+            text,
+            "dynamic profiling for pid 7 start failed: no [2J  space\n  note:  note"
+        );
     }
 
     #[test]

@@ -120,3 +120,9 @@ impl Screen {
         true
     }
 }
+
+/// Text of a directory as a terminal may show it: whoever wrote it may have meant harm.
+pub fn clean(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(clean).collect()
+}

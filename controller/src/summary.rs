@@ -2,6 +2,7 @@
 
 use crate::command::shown;
 use crate::report::by_trace;
+use crate::screen::clean;
 use msprof_agent_core::capture::ledger::{CaptureState, Ledger};
 use msprof_agent_core::profdir::check::{Severity, check};
 use msprof_agent_core::profdir::reader::{Profile, ReadError};
@@ -249,10 +250,4 @@ fn shown_name(row: &ApiRow) -> String {
             .collect();
     }
     name
-}
-
-/// Text of a directory as a terminal may show it: whoever wrote it may have meant harm.
-fn clean(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(clean).collect()
 }

@@ -8,14 +8,13 @@ use super::account::{self, Account};
 use super::handle::{DrainHandle, Order, Progress};
 use super::ledger::{Anchor, CaptureState, Ledger};
 use super::output::Output;
-use super::{Parts, Stopped};
+use super::{Parts, StartError, Stopped};
 use crate::arena::SEGMENT_BYTES;
 use crate::clock;
 use crate::lanes::{Lane, MadeRing};
 use crate::process;
 use crate::ring::Consumer;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -51,12 +50,11 @@ struct LaneDrain {
 pub struct Drain {
     number: u64,
     output: Output,
+    /// The account of what has ended: threads that are gone.
     ledger: Ledger,
     parts: Parts,
     lanes: Vec<LaneDrain>,
     lanes_version: Option<u64>,
-    /// Accounts of threads whose lanes were retired.
-    closed: Vec<Account>,
     /// Account of reports that went through no lane.
     owned: Account,
     progress: Arc<Progress>,
@@ -72,14 +70,13 @@ impl Drain {
             parts,
             lanes: Vec::new(),
             lanes_version: None,
-            closed: Vec::new(),
             owned: Account::default(),
             progress: Arc::default(),
         }
     }
 
     /// Starts the thread; directories of `devices` are made first.
-    pub fn spawn(mut self, devices: &[u32]) -> io::Result<DrainHandle> {
+    pub fn spawn(mut self, devices: &[u32]) -> Result<DrainHandle, StartError> {
         let (orders, received) = unbounded();
         let (sender, outcome) = bounded(1);
         let progress = self.progress.clone();
@@ -89,11 +86,15 @@ impl Drain {
         }
         self.output.write_names();
         self.publish_ledger();
+        if let Some(error) = self.output.error() {
+            return Err(StartError::Output(error.to_owned()));
+        }
         let thread = process::spawn("msprof-drain", move || {
             let stopped = self.run(&received);
             // Nobody may be waiting any more: then the directory alone tells.
             let _ = sender.send(stopped);
-        })?;
+        })
+        .map_err(StartError::Thread)?;
         Ok(DrainHandle {
             orders,
             progress,
@@ -162,7 +163,7 @@ impl Drain {
         self.progress
             .remaining
             .store(waiting as u64, Ordering::Relaxed);
-        if arena.free() < arena.segments() / 2 {
+        if waiting > arena.segments() * SEGMENT_BYTES / 2 {
             Duration::ZERO
         } else if full > 0 {
             SLEEP_BUSY
@@ -237,7 +238,7 @@ impl Drain {
         for source in &lane.sources {
             source.ring.put_back(&source.consumer);
         }
-        self.closed.push(account);
+        account::add(&mut self.ledger, &account);
     }
 
     /// Writes what is due of one ring; returns the number of full segments among it.
@@ -281,9 +282,6 @@ impl Drain {
     /// The account so far.
     fn sum_up(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
-        for account in &self.closed {
-            account::add(&mut ledger, account);
-        }
         for lane in &self.lanes {
             let mut account = lane.account;
             account.dropped = lane.lane.lost(self.number);
@@ -293,6 +291,9 @@ impl Drain {
         owned.dropped = self.parts.lanes.homeless();
         account::add(&mut ledger, &owned);
         ledger.unreadable = self.parts.unreadable.load(Ordering::Relaxed);
+        ledger
+            .model_devices
+            .clone_from(&self.parts.model_devices.lock());
         self.output.complete(&mut ledger);
         ledger
     }

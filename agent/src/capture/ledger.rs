@@ -1,10 +1,12 @@
 //! The account of one capture: what was reported, written, lost and aged out.
 //!
-//! For every trace and for every thread, `reported = written + lost + aged out`. The ledger is the
+//! For every trace `reported = written + lost + aged out`, and for every thread `reported = written + lost`,
+//! where `written` includes what was deleted again for the storage limit. The ledger is the
 //! body of `msprof_agent.json` in the PROF directory and travels to the controller after a stop.
 
 use crate::records::TraceCounts;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Three clocks read at one instant, so that captures of different hosts can be aligned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +65,9 @@ pub struct Ledger {
     pub stop: Option<Anchor>,
     /// Devices that were open at some time during the capture.
     pub devices: Vec<u32>,
+    /// Devices that GE's model indices run on.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub model_devices: BTreeMap<u32, u32>,
     /// Records of selected traces that were reported.
     pub reported: TraceCounts,
     /// Records in the PROF directory.

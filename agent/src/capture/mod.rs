@@ -1,9 +1,6 @@
 //! One capture at a time: from start over the drain thread to the stop and its ledger.
 //!
-//! ```text
-//! Idle -> Starting -> Running -> Stopping -> Idle
-//!                                   \-> Writing (the disk is slow; goes on behind an answered stop)
-//! ```
+//! [`state`] tells which steps there are.
 //!
 //! No lock is held while components are commanded or files are written.
 
@@ -11,16 +8,18 @@ pub mod ledger;
 
 mod account;
 mod drain;
+mod gathered;
 mod handle;
 mod outcome;
 mod output;
 mod router;
+mod state;
 
 pub use outcome::{Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped};
 
 use crate::clock;
 use crate::components::{Components, Session};
-use crate::control::params::{Fill, SampleFill};
+use crate::control::params::{Fill, SampleFill, Selection};
 use crate::dictionary::Dictionary;
 use crate::gate::{self, Word};
 use crate::lanes::Lanes;
@@ -28,12 +27,12 @@ use crate::process;
 use crate::profdir::{ProfDir, Setup};
 use crate::records::Trace;
 use crate::variable::OwnedQueue;
-use crossbeam_channel::Receiver;
 use drain::Drain;
-use handle::DrainHandle;
 use ledger::Ledger;
 use output::Output;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
+use state::{Machine, Running, State, Turn};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,29 +44,6 @@ pub const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
 pub const STOP_LIMIT: Duration = Duration::from_secs(50);
 /// How often a stop that takes long says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a call waits for another one that is just starting or stopping a capture.
-const TURN_LIMIT: Duration = Duration::from_secs(60);
-
-#[derive(Debug)]
-struct Running {
-    number: u64,
-    path: PathBuf,
-    origin: Origin,
-    drain: DrainHandle,
-}
-
-#[derive(Debug, Default)]
-enum State {
-    #[default]
-    Idle,
-    Starting,
-    Running(Box<Running>),
-    Stopping,
-    Writing {
-        path: PathBuf,
-        outcome: Receiver<Stopped>,
-    },
-}
 
 /// What a capture works with; shared by the threads that do so.
 #[derive(Clone, Debug)]
@@ -82,6 +58,10 @@ pub struct Parts {
     pub owned: Arc<OwnedQueue>,
     /// Reports that the parser could not read, of the running capture.
     pub unreadable: Arc<AtomicU64>,
+    /// Devices of GE model indices, for the ledger.
+    pub model_devices: Arc<Mutex<BTreeMap<u32, u32>>>,
+    /// Why the agent has turned itself off, if it has.
+    pub disabled: Arc<Mutex<Option<String>>>,
 }
 
 /// The captures of a process, one at a time.
@@ -90,8 +70,7 @@ pub struct Captures {
     parts: Parts,
     /// High half of capture numbers: no number is used twice among a process and its forks.
     generation: u32,
-    state: Mutex<State>,
-    changed: Condvar,
+    machine: Machine,
     count: AtomicU64,
     last: Mutex<Option<Stopped>>,
 }
@@ -102,8 +81,7 @@ impl Captures {
         Captures {
             parts,
             generation,
-            state: Mutex::default(),
-            changed: Condvar::new(),
+            machine: Machine::default(),
             count: AtomicU64::new(0),
             last: Mutex::default(),
         }
@@ -111,58 +89,33 @@ impl Captures {
 
     /// Starts a capture.
     pub fn start(&self, request: &Request) -> Result<Started, StartError> {
+        self.settle();
+        if let Some(reason) = self.parts.disabled.lock().clone() {
+            return Err(StartError::Disabled(reason));
+        }
         let devices = self.parts.components.devices();
         if request.need_device && devices.is_empty() {
             return Err(StartError::NoDevice);
         }
-        self.enter_starting()?;
-        let begun = self.begin(request, &devices);
-        let (next, result) = match begun {
-            Ok((running, started)) => (State::Running(Box::new(running)), Ok(started)),
-            Err(error) => (State::Idle, Err(error)),
-        };
-        self.enter(next);
-        // A device that was opened in between found no running capture.
-        for device in self.parts.components.devices() {
-            self.device_opened(device);
-        }
-        result
-    }
-
-    fn enter(&self, next: State) {
-        *self.state.lock() = next;
-        self.changed.notify_all();
-    }
-
-    fn enter_starting(&self) -> Result<(), StartError> {
-        let deadline = Instant::now() + TURN_LIMIT;
-        let mut state = self.state.lock();
-        loop {
-            match &*state {
-                State::Idle => break,
-                State::Running(_) => return Err(StartError::AlreadyStarted),
-                State::Writing { path, outcome } => match outcome.try_recv() {
-                    Ok(stopped) => {
-                        *self.last.lock() = Some(stopped);
-                        break;
-                    }
-                    Err(crossbeam_channel::TryRecvError::Disconnected) => break,
-                    Err(_) => return Err(StartError::StillWriting(path.clone())),
-                },
-                State::Starting | State::Stopping => {
-                    if self.changed.wait_until(&mut state, deadline).timed_out() {
-                        return Err(StartError::Turn);
-                    }
+        let turn = self.machine.begin()?;
+        match self.begin(request, &devices) {
+            Ok((running, started)) => {
+                turn.end(State::Running(Box::new(running)));
+                // A device that was opened in between found no running capture.
+                for device in self.parts.components.devices() {
+                    self.device_opened(device);
                 }
+                Ok(started)
+            }
+            Err(error) => {
+                turn.end(State::Idle);
+                Err(error)
             }
         }
-        *state = State::Starting;
-        Ok(())
     }
 
     fn begin(&self, request: &Request, devices: &[u32]) -> Result<(Running, Started), StartError> {
-        let parts = &self.parts;
-        parts.lanes.prepare().map_err(StartError::Memory)?;
+        self.parts.lanes.prepare().map_err(StartError::Memory)?;
         let index = self.count.load(Ordering::Relaxed) + 1;
         let number = u64::from(self.generation) << 32 | index;
         clock::reanchor();
@@ -170,30 +123,24 @@ impl Captures {
         let dir = ProfDir::create(self.setup(request, index, start))?;
         let path = dir.path().to_owned();
         let selection = request.params.selection();
-        parts.unreadable.store(0, Ordering::Relaxed);
-        let mut ledger = Ledger {
+        self.parts.unreadable.store(0, Ordering::Relaxed);
+        let mut notes = first_notes(selection, devices);
+        let ledger = Ledger {
             agent_version: crate::VERSION.into(),
             pid: process::current_pid(),
             capture: index,
             start,
+            notes: notes.clone(),
             ..Ledger::default()
         };
-        let mut notes = Vec::new();
-        if devices.is_empty() {
-            notes.push("no device open yet: components are told to report when one is".to_owned());
-        }
-        if selection.contains(Trace::Aicpu) {
-            notes.push(
-                "aicpu: this version does not read device channels; aicpu records that the host \
-                 reports are taken"
-                    .to_owned(),
-            );
-        }
-        ledger.notes.clone_from(&notes);
         let params = request.params.clone();
-        let output = Output::new(number, dir, parts.dictionary.clone(), params, start);
-        let drain = Drain::new(number, output, ledger, parts.clone());
-        let drain = drain.spawn(devices).map_err(StartError::Thread)?;
+        let dictionary = self.parts.dictionary.clone();
+        let output = Output::new(number, dir, dictionary, params, start);
+        let drain = Drain::new(number, output, ledger, self.parts.clone());
+        let drain = drain.spawn(devices).inspect_err(|_| {
+            // Made a moment ago, and nobody knows of it.
+            let _ = std::fs::remove_dir_all(&path);
+        })?;
         self.count.store(index, Ordering::Relaxed);
         gate::set(Word::capturing(number, selection.bits()));
         let started_ns = clock::now();
@@ -205,6 +152,7 @@ impl Captures {
             drain,
         };
         let started = Started {
+            number,
             path,
             started_ns,
             notes,
@@ -271,8 +219,9 @@ impl Captures {
         mode: StopMode,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Stopped, StopError> {
+        self.settle();
         let deadline = Instant::now() + mode.limit;
-        let running = self.enter_stopping(deadline)?;
+        let (turn, running) = self.machine.take(mode.only, deadline)?;
         let note = if mode.tell_components {
             let limit = COMPONENT_LIMIT.min(mode.limit);
             let late = self.parts.components.stop().run_within(limit);
@@ -284,86 +233,99 @@ impl Captures {
         gate::close(running.number);
         let Running { path, drain, .. } = *running;
         drain.finish(clock::anchor(), note);
-        let outcome = loop {
+        loop {
             let until = deadline.min(Instant::now() + PROGRESS_INTERVAL);
             match drain.outcome.recv_deadline(until) {
-                Ok(stopped) => break Some(stopped),
-                Err(_) if drain.is_gone() => break None,
-                Err(_) if Instant::now() >= deadline => break None,
+                Ok(stopped) => {
+                    self.conclude(turn, stopped.clone());
+                    return Ok(stopped);
+                }
+                Err(_) if drain.is_gone() => {
+                    turn.end(State::Broken);
+                    return Err(StopError::Broken);
+                }
+                Err(_) if Instant::now() >= deadline => break,
                 Err(_) => progress(drain.remaining()),
             }
-        };
-        match outcome {
-            Some(stopped) => {
-                *self.last.lock() = Some(stopped.clone());
-                // SAFETY: the gate is closed, and the drain, which had all consumers, has ended.
-                unsafe { self.parts.lanes.discard() };
-                self.enter(State::Idle);
-                Ok(stopped)
-            }
-            None => {
-                let remaining = drain.remaining();
-                self.enter(State::Writing {
-                    path: path.clone(),
-                    outcome: drain.outcome,
-                });
-                Err(StopError::StillWriting { path, remaining })
-            }
+        }
+        let remaining = drain.remaining();
+        turn.end(State::Writing {
+            path: path.clone(),
+            outcome: drain.outcome,
+        });
+        Err(StopError::StillWriting { path, remaining })
+    }
+
+    /// Everything of a capture is written.
+    fn conclude(&self, turn: Turn<'_>, stopped: Stopped) {
+        *self.last.lock() = Some(stopped);
+        // SAFETY: the gate is closed, the drain, which had all consumers, has ended, and none begins
+        // before the turn ends.
+        unsafe { self.parts.lanes.discard() };
+        turn.end(State::Idle);
+    }
+
+    /// Takes note of a capture that was written behind an answered stop.
+    fn settle(&self) {
+        if let Some((turn, stopped)) = self.machine.settle() {
+            self.conclude(turn, stopped);
         }
     }
 
-    fn enter_stopping(&self, deadline: Instant) -> Result<Box<Running>, StopError> {
-        let mut state = self.state.lock();
+    /// Waits until a stopped capture is written, or `limit` has passed.
+    pub fn wait_written(&self, limit: Duration) {
+        const STEP: Duration = Duration::from_millis(5);
+        let deadline = Instant::now() + limit;
         loop {
-            match &*state {
-                State::Idle | State::Writing { .. } => return Err(StopError::NotStarted),
-                State::Running(_) => break,
-                State::Starting | State::Stopping => {
-                    if self.changed.wait_until(&mut state, deadline).timed_out() {
-                        return Err(StopError::Turn);
-                    }
-                }
+            self.settle();
+            let writing = self
+                .machine
+                .with(|state| matches!(state, State::Writing { .. }));
+            if !writing || Instant::now() >= deadline {
+                return;
             }
-        }
-        match std::mem::replace(&mut *state, State::Stopping) {
-            State::Running(running) => Ok(running),
-            other => {
-                *state = other;
-                Err(StopError::NotStarted)
-            }
+            std::thread::sleep(STEP);
         }
     }
 
-    /// Who started the running capture, if one runs.
-    pub fn origin(&self) -> Option<Origin> {
-        match &*self.state.lock() {
-            State::Running(running) => Some(running.origin),
+    /// While the application finalizes, no capture begins.
+    pub fn refuse_starts(&self, refusing: bool) {
+        self.machine.refuse_starts(refusing);
+    }
+
+    /// Who started the running capture, if one runs, and its number.
+    pub fn running(&self) -> Option<(Origin, u64)> {
+        self.machine.with(|state| match state {
+            State::Running(running) => Some((running.origin, running.number)),
             _ => None,
-        }
+        })
     }
 
     /// Directory of the running capture.
     pub fn path(&self) -> Option<PathBuf> {
-        match &*self.state.lock() {
+        self.machine.with(|state| match state {
             State::Running(running) => Some(running.path.clone()),
             _ => None,
-        }
+        })
     }
 
     /// A device was opened while a capture may run: it gets a directory.
     pub fn device_opened(&self, device: u32) {
-        if let State::Running(running) = &*self.state.lock() {
-            running.drain.add_device(device);
-        }
+        self.machine.with(|state| {
+            if let State::Running(running) = state {
+                running.drain.add_device(device);
+            }
+        });
     }
 
     /// What is going on; never waits for the disk.
     pub fn status(&self) -> Status {
+        self.settle();
         let mut status = Status {
             captures: self.count.load(Ordering::Relaxed),
             ..Status::default()
         };
-        match &*self.state.lock() {
+        self.machine.with(|state| match state {
             State::Running(running) => {
                 status.capturing = true;
                 status.path = Some(running.path.clone());
@@ -375,7 +337,7 @@ impl Captures {
             }
             State::Stopping => status.writing = true,
             _ => {}
-        }
+        });
         if status.path.is_none()
             && let Some(last) = &*self.last.lock()
         {
@@ -386,13 +348,29 @@ impl Captures {
     }
 }
 
+/// What is worth saying at a start although it succeeds.
+fn first_notes(selection: Selection, devices: &[u32]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if devices.is_empty() {
+        notes.push("no device open yet: components are told to report when one is".to_owned());
+    }
+    if selection.contains(Trace::Aicpu) {
+        notes.push(
+            "aicpu: this version does not read device channels; aicpu records that the host \
+             reports are taken"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
 /// A sentence about modules that did not answer in time.
 fn late_note(modules: &[String], command: &str) -> Option<String> {
     if modules.is_empty() {
         return None;
     }
     let note = format!(
-        "{} did not return from {command} within {} s and is left out until it does",
+        "{} did not return from {command} within {} s and is told nothing more until it does",
         modules.join(", "),
         COMPONENT_LIMIT.as_secs()
     );

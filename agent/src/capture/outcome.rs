@@ -41,6 +41,15 @@ pub enum StartError {
     /// The agent has turned itself off.
     #[error("the agent has turned itself off: {0}")]
     Disabled(String),
+    /// An earlier start or stop ended in an internal error.
+    #[error("an internal error ended an earlier capture; nothing more is captured in this process")]
+    Broken,
+    /// The directory was made, but could not be written.
+    #[error("{0}")]
+    Output(String),
+    /// MsprofFinalize is under way.
+    #[error("the program is finalizing profiling")]
+    Finalizing,
     /// Another start or stop did not end.
     #[error("another start or stop is under way and does not end")]
     Turn,
@@ -49,6 +58,8 @@ pub enum StartError {
 /// A capture that has begun.
 #[derive(Clone, Debug)]
 pub struct Started {
+    /// Number of the capture, unique in this process and its forks.
+    pub number: u64,
     /// The PROF_XXX directory.
     pub path: PathBuf,
     /// CLOCK_MONOTONIC_RAW ns at which records began to be taken.
@@ -78,6 +89,9 @@ pub enum StopError {
     /// Another start or stop did not end.
     #[error("another start or stop is under way and does not end")]
     Turn,
+    /// The drain thread was lost.
+    #[error("an internal error ended the capture; its directory holds what was written until then")]
+    Broken,
 }
 
 impl StopError {
@@ -108,6 +122,8 @@ pub struct StopMode {
     pub tell_components: bool,
     /// What the stop may take.
     pub limit: Duration,
+    /// Number of the capture that is to be stopped; `None` for whichever runs.
+    pub only: Option<u64>,
 }
 
 impl StopMode {
@@ -115,6 +131,7 @@ impl StopMode {
     pub const NORMAL: StopMode = StopMode {
         tell_components: true,
         limit: STOP_LIMIT,
+        only: None,
     };
 }
 

@@ -4,6 +4,7 @@
 
 use super::Stopped;
 use super::account::Account;
+use super::gathered::Gathered;
 use super::ledger::{Anchor, CaptureState, Ledger};
 use super::router::{RouteKey, Router};
 use crate::control::params::{Params, SampleFill};
@@ -12,7 +13,7 @@ use crate::gate;
 use crate::lanes::RingKey;
 use crate::process;
 use crate::profdir::{self, FamilyId, Place, ProfDir, ProfDirError};
-use crate::records::{MAGIC, RecordSize, Trace, TraceCounts};
+use crate::records::{RecordSize, Trace, TraceCounts};
 use crate::variable::{Owned, OwnedKind};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,8 +21,6 @@ use std::sync::Arc;
 
 /// Most sentences in a ledger.
 const NOTES_MAX: usize = 50;
-/// Legacy binary records have this size (spec 3 section 6.3).
-const LEGACY_RECORD: usize = 128;
 
 /// The PROF directory of one capture, as the drain thread uses it.
 #[derive(Debug)]
@@ -37,6 +36,7 @@ pub struct Output {
     strings: (FamilyId, usize),
     types: (FamilyId, usize),
     devices: BTreeSet<u32>,
+    gathered: Gathered,
     notes: Vec<String>,
     error: Option<String>,
 }
@@ -69,6 +69,7 @@ impl Output {
             strings: (strings, 0),
             types: (types, 0),
             devices: BTreeSet::new(),
+            gathered: Gathered::default(),
             notes: Vec::new(),
             error: None,
         }
@@ -84,13 +85,15 @@ impl Output {
         }
     }
 
-    /// Writes compact or additional records, one append for each run of records of one family.
+    /// Writes compact or additional records. Types alternate in practice (a task track beside each node
+    /// info), so the records of each family are gathered first: one append per family.
     fn write_runs(&mut self, ring: RingKey, mut records: &[u8], account: &mut Account) {
         let size = ring.size.bytes();
         let only_device = match self.devices.len() {
             1 => self.devices.first().copied(),
             _ => None,
         };
+        let mut gathered = std::mem::take(&mut self.gathered);
         while records.len() >= size {
             let key = RouteKey::of(ring, records, only_device);
             let run = records
@@ -98,6 +101,8 @@ impl Output {
                 .take_while(|record| RouteKey::of(ring, record, only_device) == key)
                 .count();
             let (part, rest) = records.split_at(run * size);
+            let alone = gathered.is_empty() && rest.is_empty();
+            records = rest;
             if let Some(device) = key.device() {
                 self.add_device(device);
             }
@@ -106,9 +111,14 @@ impl Output {
             if let Some(trace) = Trace::of(key.level, false) {
                 counts.add(trace, run as u64);
             }
-            self.write(family, part, &counts, account);
-            records = rest;
+            if alone {
+                self.write(family, part, &counts, account);
+                break;
+            }
+            gathered.add(family, part, &counts);
         }
+        gathered.drain(|family, bytes, counts| self.write(family, bytes, counts, account));
+        self.gathered = gathered;
     }
 
     fn write(
@@ -207,23 +217,13 @@ impl Output {
     /// Files a long or legacy report.
     pub fn write_owned(&mut self, owned: &Owned, account: &mut Account) {
         let mut counts = TraceCounts::default();
+        counts.add(owned.trace, owned.records());
         let family = match &owned.kind {
             OwnedKind::Variable => {
-                counts.add(owned.trace, 1);
                 let name = "unaging.variable.capture_op_info";
                 self.dir.family(Place::Host, name, None)
             }
-            OwnedKind::DataPreprocess { tag, device } => {
-                let binary = owned.bytes.starts_with(&MAGIC.to_le_bytes())
-                    && owned.bytes.len().is_multiple_of(LEGACY_RECORD);
-                let records = if binary {
-                    owned.bytes.len() / LEGACY_RECORD
-                } else {
-                    1
-                };
-                counts.add(owned.trace, records as u64);
-                self.legacy_family(tag, *device)
-            }
+            OwnedKind::DataPreprocess { tag, device } => self.legacy_family(tag, *device),
         };
         account.published += counts.total();
         self.write(family, &owned.bytes, &counts, account);
@@ -246,6 +246,11 @@ impl Output {
     /// fill with dirty pages. May wait for the disk.
     pub fn start_write_back(&mut self) {
         self.dir.start_write_back();
+    }
+
+    /// Why the capture has ended early, if it has.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     /// Fills in what the directory knows of the account.

@@ -15,6 +15,9 @@ const AICPU_DEVICE_OFFSET: usize = 92;
 /// Type of an aicpu node record, the only one that names its device.
 const AICPU_NODE: u32 = 0;
 
+/// Keys that are remembered; a program that invents types must not make this grow.
+const KNOWN_MAX: usize = 4096;
+
 /// What decides about the family of a compact or additional record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RouteKey {
@@ -84,6 +87,9 @@ impl Router {
         dictionary: &Dictionary,
         dir: &mut ProfDir,
     ) -> FamilyId {
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
         *self
             .known
             .entry(key)

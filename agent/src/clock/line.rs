@@ -1,7 +1,6 @@
 //! The straight line from the CPU's counter to CLOCK_MONOTONIC_RAW nanoseconds.
 //!
-//! One writer now and then replaces the line; readers never wait for it long (a sequence count over four
-//! words). Time never goes backwards:
+//! One writer now and then replaces the line; readers never wait for it. Time never goes backwards:
 //! - a new line begins where the old one is at that moment, and a little above where it is less steep, which
 //!   covers readers that still go by the old one;
 //! - the line is led to run a little behind the kernel's clock, so that the change back to the kernel when
@@ -27,6 +26,8 @@ const SLEW_MAX_PPM: i64 = 50;
 /// Readers may go by an old line for this long after a new one was computed, ns; a writer that finds
 /// itself later than that starts again.
 const PUBLISH_NS: u64 = 20_000;
+/// A writer that is preempted this often leaves the old line in force.
+const PUBLISH_TRIES: u32 = 10;
 /// Fixed point of the rate: ns per tick times 2^32.
 const SHIFT: u32 = 32;
 
@@ -83,26 +84,39 @@ fn scale(ticks: u64, rate: u64) -> u64 {
     ((u128::from(ticks) * u128::from(rate)) >> SHIFT) as u64
 }
 
-/// The line in force.
 #[derive(Debug)]
-pub struct Line {
-    /// Odd while the terms are being replaced.
-    sequence: AtomicU64,
+struct Slot {
     base: AtomicU64,
     ns: AtomicU64,
     rate: AtomicU64,
     life: AtomicU64,
 }
 
-impl Line {
-    /// No line: every reader asks the kernel.
-    pub const fn new() -> Line {
-        Line {
-            sequence: AtomicU64::new(0),
+impl Slot {
+    const fn new() -> Slot {
+        Slot {
             base: AtomicU64::new(0),
             ns: AtomicU64::new(0),
             rate: AtomicU64::new(0),
             life: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The line in force: of two slots the one that the version points at. The writer fills the other one and
+/// then moves the version on, so that a writer that is preempted, or lost in a fork, holds up nobody.
+#[derive(Debug)]
+pub struct Line {
+    version: AtomicU64,
+    slots: [Slot; 2],
+}
+
+impl Line {
+    /// No line: every reader asks the kernel.
+    pub const fn new() -> Line {
+        Line {
+            version: AtomicU64::new(0),
+            slots: [Slot::new(), Slot::new()],
         }
     }
 
@@ -110,50 +124,56 @@ impl Line {
     #[inline]
     pub fn now(&self) -> Option<u64> {
         loop {
-            let sequence = self.sequence.load(Ordering::Acquire);
-            let terms = self.load();
+            let version = self.version.load(Ordering::Acquire);
+            let terms = self.load(version);
             if terms.life == 0 {
                 return None;
             }
             let counter = counter::read();
-            // The counter was read before a later change of the terms.
+            // The terms and the counter were read before any later version was in force; else once more,
+            // which happens at most every few hundred milliseconds.
             fence(Ordering::Acquire);
-            if sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence {
+            if self.version.load(Ordering::Relaxed) == version {
                 return terms.at(counter);
             }
-            std::hint::spin_loop();
         }
     }
 
     #[inline]
-    fn load(&self) -> Terms {
+    fn load(&self, version: u64) -> Terms {
+        let slot = &self.slots[(version & 1) as usize];
         Terms {
-            base: self.base.load(Ordering::Relaxed),
-            ns: self.ns.load(Ordering::Relaxed),
-            rate: self.rate.load(Ordering::Relaxed),
-            life: self.life.load(Ordering::Relaxed),
+            base: slot.base.load(Ordering::Relaxed),
+            ns: slot.ns.load(Ordering::Relaxed),
+            rate: slot.rate.load(Ordering::Relaxed),
+            life: slot.life.load(Ordering::Relaxed),
         }
     }
 
     fn store(&self, terms: Terms) {
-        let sequence = self.sequence.load(Ordering::Relaxed);
-        self.sequence.store(sequence + 1, Ordering::Relaxed);
-        // Readers that see any new term also see the odd number.
+        let next = self.version.load(Ordering::Relaxed) + 1;
+        let slot = &self.slots[(next & 1) as usize];
+        // A reader that still reads this slot, two versions old, sees a new version once it has seen any
+        // of these stores.
         fence(Ordering::Release);
-        self.base.store(terms.base, Ordering::Relaxed);
-        self.ns.store(terms.ns, Ordering::Relaxed);
-        self.rate.store(terms.rate, Ordering::Relaxed);
-        self.life.store(terms.life, Ordering::Relaxed);
-        self.sequence.store(sequence + 2, Ordering::Release);
+        slot.base.store(terms.base, Ordering::Relaxed);
+        slot.ns.store(terms.ns, Ordering::Relaxed);
+        slot.rate.store(terms.rate, Ordering::Relaxed);
+        slot.life.store(terms.life, Ordering::Relaxed);
+        self.version.store(next, Ordering::Release);
     }
 
     /// Replaces the line by one through the clocks of this moment. `first` is an earlier sample, from
     /// which the rate is taken. One caller at a time.
     pub fn update(&self, first: Sample) {
         // A writer preempted in the middle would publish a line that readers of the old one are ahead of.
-        for _ in 0..10 {
+        for _ in 0..PUBLISH_TRIES {
             let sample = Sample::take();
-            let Some(next) = next_terms(&self.load(), first, sample) else {
+            let Some(next) = next_terms(
+                &self.load(self.version.load(Ordering::Relaxed)),
+                first,
+                sample,
+            ) else {
                 return;
             };
             if scale(counter::read().wrapping_sub(sample.counter), next.rate) < PUBLISH_NS {
@@ -279,10 +299,10 @@ mod tests {
             let (line, done) = (line.clone(), done.clone());
             std::thread::spawn(move || {
                 while !done.load(Ordering::Relaxed) {
-                    let sequence = line.sequence.load(Ordering::Acquire);
-                    let terms = line.load();
+                    let version = line.version.load(Ordering::Acquire);
+                    let terms = line.load(version);
                     fence(Ordering::Acquire);
-                    if sequence & 1 == 0 && line.sequence.load(Ordering::Relaxed) == sequence {
+                    if line.version.load(Ordering::Relaxed) == version {
                         assert_eq!(terms.ns, terms.base);
                         assert_eq!(terms.rate, terms.base);
                     }

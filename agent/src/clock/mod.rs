@@ -60,7 +60,10 @@ fn read_ns(clock: libc::clockid_t) -> u64 {
 /// Takes the first sample of the counter, if it can be trusted; at load, so that the first capture finds
 /// a long baseline.
 pub fn prepare() {
-    let mut first = FIRST.lock();
+    // Held by nobody who is there: at load, or in a child of a fork that came at a bad moment.
+    let Some(mut first) = FIRST.try_lock() else {
+        return;
+    };
     if first.is_none() && counter::is_trusted() {
         *first = Some(Sample::take());
     }

@@ -20,12 +20,27 @@ pub struct Outbox {
 struct Queue {
     waiting: VecDeque<Box<Command>>,
     running: bool,
+    /// The handler has run beyond a deadline and has not returned since.
+    hung: bool,
 }
 
 impl Outbox {
     /// Adds a command behind those that wait.
     pub fn push(&self, command: Box<Command>) {
         self.queue.lock().waiting.push_back(command);
+    }
+
+    /// Whether the handler has run beyond a deadline and has not returned since. What is queued meanwhile
+    /// is run when it does.
+    pub fn is_hung(&self) -> bool {
+        self.queue.lock().hung
+    }
+
+    /// Notes that the deadline has passed; false when the handler has finished after all.
+    fn mark_hung(&self) -> bool {
+        let mut queue = self.queue.lock();
+        queue.hung = queue.running;
+        queue.running || !queue.waiting.is_empty()
     }
 
     /// Whether everything was run.
@@ -67,7 +82,9 @@ impl Call {
             // it (contract of MsprofRegisterCallback); the box lives until the call returns. No lock
             // is held.
             unsafe { (self.handler)(1, command.cast(), size_of::<Command>() as u32) };
-            self.outbox.queue.lock().running = false;
+            let mut queue = self.outbox.queue.lock();
+            queue.running = false;
+            queue.hung = false;
         }
     }
 }
@@ -84,11 +101,25 @@ pub struct Undelivered {
 #[must_use = "the commands are queued but not run"]
 pub struct Delivery {
     calls: Vec<Call>,
+    /// Modules whose handlers hang: they are not waited for.
+    left_out: Vec<u32>,
 }
 
 impl Delivery {
-    pub(super) fn new(calls: Vec<Call>) -> Delivery {
-        Delivery { calls }
+    /// A command was put into the call's outbox.
+    pub(super) fn add(&mut self, call: Call) {
+        if call.outbox.is_hung() {
+            self.leave_out(call.module);
+        } else {
+            self.calls.push(call);
+        }
+    }
+
+    /// A module is not told, since its handler hangs.
+    pub(super) fn leave_out(&mut self, module: u32) {
+        if !self.left_out.contains(&module) {
+            self.left_out.push(module);
+        }
     }
 
     /// Whether nothing is to be run.
@@ -106,9 +137,6 @@ impl Delivery {
     /// Runs the commands on helper threads and waits for at most `limit`. A handler that takes longer
     /// than a second is left to its helper, and another helper goes on with the rest.
     pub fn run_within(self, limit: Duration) -> Undelivered {
-        if self.calls.is_empty() {
-            return Undelivered::default();
-        }
         let deadline = Instant::now() + limit;
         let calls = Arc::new(self.calls);
         let mut next = 0;
@@ -117,9 +145,22 @@ impl Delivery {
                 break;
             };
             next = follow(&progress, next, calls.len(), deadline);
+            if Instant::now() >= deadline {
+                // The rest is for one more helper, which nobody waits for.
+                if next < calls.len() {
+                    spawn_last_helper(&calls, next);
+                }
+                break;
+            }
+        }
+        let mut modules = self.left_out;
+        for module in unfinished(&calls, deadline) {
+            if !modules.contains(&module) {
+                modules.push(module);
+            }
         }
         Undelivered {
-            modules: unfinished(&calls, deadline),
+            modules: modules.into_iter().map(module_name).collect(),
         }
     }
 }
@@ -135,6 +176,18 @@ fn follow(progress: &Receiver<()>, mut next: usize, count: usize, deadline: Inst
         }
     }
     next
+}
+
+fn spawn_last_helper(calls: &Arc<Vec<Call>>, from: usize) {
+    let calls = calls.clone();
+    let spawned = crate::process::spawn("msprof-cmd", move || {
+        for call in &calls[from..] {
+            call.run();
+        }
+    });
+    if let Err(error) = spawned {
+        tracing::error!("no thread for the components' commands: {error}");
+    }
 }
 
 /// Starts a thread that runs the calls from number `from` on and says so after each.
@@ -160,13 +213,13 @@ fn spawn_helper(calls: &Arc<Vec<Call>>, from: usize) -> Option<Receiver<()>> {
 }
 
 /// Modules with commands still queued or running, given until the deadline to finish.
-fn unfinished(calls: &[Call], deadline: Instant) -> Vec<String> {
+fn unfinished(calls: &[Call], deadline: Instant) -> Vec<u32> {
+    const STEP: Duration = Duration::from_millis(5);
     let mut late: Vec<&Call> = calls.iter().filter(|c| !c.outbox.is_idle()).collect();
     while !late.is_empty() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(STEP);
         late.retain(|call| !call.outbox.is_idle());
     }
-    let mut modules: Vec<String> = late.iter().map(|call| module_name(call.module)).collect();
-    modules.dedup();
-    modules
+    late.retain(|call| call.outbox.mark_hung());
+    late.iter().map(|call| call.module).collect()
 }

@@ -1,6 +1,6 @@
 use super::*;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Handlers are plain C functions, so each test has its own static log.
 macro_rules! logging_handler {
@@ -129,9 +129,12 @@ fn start_goes_down_the_layers_and_stop_comes_up() {
 #[test]
 fn a_handler_that_hangs_is_named_and_the_others_are_still_told() {
     static RELEASE: AtomicU32 = AtomicU32::new(0);
+    static HEARD: Mutex<Vec<u32>> = Mutex::new(Vec::new());
     unsafe extern "C" fn hangs(_: u32, data: *mut c_void, _: u32) -> i32 {
         // SAFETY: the registry passes a pointer to a command.
-        if unsafe { &*data.cast::<Command>() }.kind == START {
+        let kind = unsafe { &*data.cast::<Command>() }.kind;
+        HEARD.lock().push(kind);
+        if kind == START {
             while RELEASE.load(Ordering::Acquire) == 0 {
                 std::thread::yield_now();
             }
@@ -148,11 +151,46 @@ fn a_handler_that_hangs_is_named_and_the_others_are_still_told() {
         .run_within(Duration::from_secs(2));
     assert_eq!(undelivered.modules, ["RUNTIME (7)"]);
     assert_eq!(*LOG.lock(), [(INIT, 0, 0, 0), (START, 1, 1, 0)]);
-    // Its stop waits in its queue until it returns; the others' stop does not wait for it.
+    // While it hangs nobody waits for it again, and nothing but its stop waits for it.
+    let begun = Instant::now();
+    assert_eq!(
+        components
+            .stop()
+            .run_within(Duration::from_secs(60))
+            .modules,
+        ["RUNTIME (7)"]
+    );
+    for number in 2..10 {
+        let undelivered = components
+            .start(session(number))
+            .run_within(Duration::from_secs(60));
+        assert_eq!(undelivered.modules, ["RUNTIME (7)"]);
+        assert_eq!(
+            components.stop().run_within(Duration::from_secs(60)),
+            Undelivered::default()
+        );
+    }
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert_eq!(LOG.lock().last(), Some(&(STOP, 9, 1, 0)));
     RELEASE.store(1, Ordering::Release);
-    let undelivered = components.stop().run_within(Duration::from_secs(5));
-    assert_eq!(undelivered, Undelivered::default());
-    assert_eq!(LOG.lock().last(), Some(&(STOP, 1, 1, 0)));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let undelivered = components
+            .start(session(10))
+            .run_within(Duration::from_secs(5));
+        components.stop().run_here();
+        if undelivered == Undelivered::default() {
+            break;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "it is told again once it has returned"
+        );
+    }
+    let heard = HEARD.lock();
+    assert_eq!(heard[..3], [INIT, START, STOP]);
+    assert_eq!(heard[heard.len() - 2..], [START, STOP]);
+    assert!(heard.len() <= 5, "nothing had piled up: {heard:?}");
 }
 
 #[test]

@@ -7,9 +7,9 @@
 #![forbid(unsafe_code)]
 
 use super::places::{
-    PlaceError, PlaceInputs, SUN_PATH_SIZE, candidates, fallback_dir, key_of, socket_path,
+    PlaceError, PlaceInputs, candidates, fallback_dir, key_of, socket_path,
 };
-use super::probe::{Presence, probe, sweep};
+use super::probe::{Presence, is_shared, probe, sweep};
 use crate::process::fd::{ParentOnly, keep_above_standard};
 use rustix::fs::{Mode, inotify};
 use rustix::io::Errno;
@@ -103,12 +103,8 @@ fn bind_in(dir: &Path, key: u32, uid: u32) -> Result<Binding, BindError> {
         path: path.clone(),
         error: error.into(),
     };
-    // Beside the target, so that link and rename stay in one file system. Its own address must fit
-    // too; where it does not, the name is shortened.
-    let mut temporary = dir.join(format!(".msprof-{}-{key}", crate::process::current_pid()));
-    if temporary.as_os_str().len() >= SUN_PATH_SIZE {
-        temporary = dir.join(".msprof");
-    }
+    // Beside the target, so that the link stays in one file system; shorter, so that it fits too.
+    let temporary = dir.join(format!(".msprof-{}-{key}", crate::process::current_pid()));
     let _ = fs::remove_file(&temporary);
     let socket = listen(&temporary).map_err(system)?;
     let linked = link_to_name(&temporary, &path, uid);
@@ -187,6 +183,10 @@ fn make_private_dir(dir: &Path, uid: u32) -> Result<(), BindError> {
 
 /// Tells of the removal of the file without a timer. `None` where the system has no more watches.
 fn watch(path: &Path) -> Option<ParentOnly> {
+    if is_shared(path) {
+        // Nobody tells of a removal on another machine.
+        return None;
+    }
     let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
     let watch = keep_above_standard(inotify::init(flags).ok()?).ok()?;
     // An unlinked file that is still open tells by its link count, an attribute.

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Input that may wait to be understood; requests are small, so more is a flood.
 const INPUT_MAX: usize = 64 * 1024;
+/// Reads from one client before the others have their turn.
+const READS_PER_TURN: u32 = 16;
 /// Output that a client may leave unread before it counts as gone.
 const OUTPUT_MAX: usize = 8 << 20;
 /// After the last answer a client has this long to close; closing first can kill the stock client
@@ -38,26 +40,44 @@ pub enum PeerState {
     Gone,
 }
 
-/// Takes a client from the backlog. `None`: none waits, or it may not talk to us (another user).
-pub fn accept(listener: BorrowedFd<'_>, own_uid: u32) -> Option<Connection> {
+/// What came of taking a client from the backlog.
+#[derive(Debug)]
+pub enum Accepted {
+    /// A client.
+    Client(Connection),
+    /// None waits, or it may not talk to us (another user).
+    Nobody,
+    /// The system has no descriptor or memory for it now: the client waits on.
+    Later,
+}
+
+/// Takes a client from the backlog.
+pub fn accept(listener: BorrowedFd<'_>) -> Accepted {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = loop {
         match rustix::net::accept_with(listener, flags) {
             Ok(socket) => break socket,
             Err(Errno::INTR | Errno::CONNABORTED) => {}
-            Err(_) => return None,
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                return Accepted::Later;
+            }
+            Err(_) => return Accepted::Nobody,
         }
     };
-    let socket = keep_above_standard(socket).ok()?;
-    let Peer { uid, pid } = peer(socket.as_fd()).ok()?;
-    let peer = Holder { uid, pid };
-    if peer.uid != own_uid && peer.uid != 0 {
-        tracing::warn!("a client of uid {} is turned away", peer.uid);
-        return None;
+    let Ok(socket) = keep_above_standard(socket) else {
+        return Accepted::Nobody;
+    };
+    let Ok(Peer { uid, pid }) = peer(socket.as_fd()) else {
+        return Accepted::Nobody;
+    };
+    // The user as of now: the program may have changed it since load.
+    if uid != crate::process::effective_uid() && uid != 0 {
+        tracing::warn!("a client of uid {uid} is turned away");
+        return Accepted::Nobody;
     }
-    Some(Connection {
+    Accepted::Client(Connection {
         socket: ParentOnly::new(socket),
-        peer,
+        peer: Holder { uid, pid },
         input: Vec::new(),
         output: Vec::new(),
         closing: None,
@@ -88,7 +108,8 @@ impl Connection {
     /// Reads what is there. While closing, what comes is thrown away.
     pub fn receive(&mut self) -> PeerState {
         let mut buffer = [0u8; 8192];
-        loop {
+        // Bounded: a client that floods must not keep the thread from the others.
+        for _ in 0..READS_PER_TURN {
             if self.input.len() > INPUT_MAX {
                 return PeerState::Gone;
             }
@@ -104,6 +125,7 @@ impl Connection {
                 Err(_) => return PeerState::Gone,
             }
         }
+        PeerState::Open
     }
 
     /// Sends a message whole, in one call where the socket has room for it.

@@ -41,8 +41,6 @@ pub(super) struct Shared {
     pub(super) components: Arc<Components>,
     /// Path of the bound socket and the identity by which it is removed at exit.
     pub(super) bound: Mutex<Option<Arc<Binding>>>,
-    /// The thread is to end.
-    pub(super) shut: AtomicBool,
     /// The process exits: no new socket file.
     pub(super) exiting: AtomicBool,
 }
@@ -50,6 +48,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 struct Running {
     wake: Arc<ParentOnly>,
+    /// Each thread has its own: one that is late to end must not be called back.
+    shut: Arc<AtomicBool>,
     ended: Receiver<()>,
 }
 
@@ -85,7 +85,6 @@ impl Control {
                 captures,
                 components,
                 bound: Mutex::default(),
-                shut: AtomicBool::new(false),
                 exiting: AtomicBool::new(false),
             }),
             running: Mutex::default(),
@@ -101,7 +100,6 @@ impl Control {
         if alive || self.shared.exiting.load(Ordering::Acquire) {
             return;
         }
-        self.shared.shut.store(false, Ordering::Release);
         match start_thread(&self.shared) {
             Ok(thread) => *running = Some(thread),
             Err(error) => tracing::error!("no control socket: {error}"),
@@ -110,8 +108,8 @@ impl Control {
 
     /// Ends the thread and removes the socket.
     pub fn shut_down(&self) {
-        self.shared.shut.store(true, Ordering::Release);
         if let Some(thread) = self.running.lock().take() {
+            thread.shut.store(true, Ordering::Release);
             wake(&thread.wake);
             // Disconnected when the thread has ended.
             let _ = thread.ended.recv_timeout(SHUTDOWN_LIMIT);
@@ -132,12 +130,14 @@ fn start_thread(shared: &Arc<Shared>) -> std::io::Result<Running> {
     let eventfd = keep_above_standard(rustix::event::eventfd(0, flags)?)?;
     let wake = Arc::new(ParentOnly::new(eventfd));
     let (alive, ended) = crossbeam_channel::bounded::<()>(0);
-    let server = Server::new(shared.clone(), wake.clone());
+    let shut = Arc::new(AtomicBool::new(false));
+    let mut server = Server::new(shared.clone(), wake.clone(), shut.clone());
     process::spawn("msprof-ctl", move || {
         server.serve();
         drop(alive);
+        server.linger();
     })?;
-    Ok(Running { wake, ended })
+    Ok(Running { wake, shut, ended })
 }
 
 /// Makes the control thread look around.

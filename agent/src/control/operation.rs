@@ -13,7 +13,10 @@ pub enum Task {
     /// Start a capture.
     Start(Box<Request>),
     /// Stop the running one.
-    Stop,
+    Stop {
+        /// Its number; `None` for whichever runs.
+        only: Option<u64>,
+    },
 }
 
 /// What came of it.
@@ -50,13 +53,32 @@ pub fn run(
         let _ = events.send(Posted { session, event });
         wake();
     };
-    process::spawn("msprof-op", move || match task {
-        Task::Start(request) => post(Event::Started(captures.start(&request))),
-        Task::Stop => {
-            let mut progress = |remaining| post(Event::Progress(remaining));
-            let stopped = captures.stop(StopMode::NORMAL, &mut progress);
-            post(Event::Stopped(stopped.map(Box::new)));
+    process::spawn("msprof-op", move || {
+        let starts = matches!(task, Task::Start(_));
+        let body = std::panic::AssertUnwindSafe(|| carry_out(task, &captures, &post));
+        if let Err(panic) = std::panic::catch_unwind(body) {
+            // Somebody waits for an answer; the thread's root deals with the panic.
+            post(match starts {
+                true => Event::Started(Err(StartError::Broken)),
+                false => Event::Stopped(Err(StopError::Broken)),
+            });
+            std::panic::resume_unwind(panic);
         }
     })
     .map(drop)
+}
+
+fn carry_out(task: Task, captures: &Captures, post: &impl Fn(Event)) {
+    match task {
+        Task::Start(request) => post(Event::Started(captures.start(&request))),
+        Task::Stop { only } => {
+            let mode = StopMode {
+                only,
+                ..StopMode::NORMAL
+            };
+            let mut progress = |remaining| post(Event::Progress(remaining));
+            let stopped = captures.stop(mode, &mut progress);
+            post(Event::Stopped(stopped.map(Box::new)));
+        }
+    }
 }

@@ -22,7 +22,7 @@ pub enum Presence {
     Alive,
     /// A socket file whose process is gone; safe to remove for its owner.
     Dead,
-    /// It could not be found out, for instance because the path may not be searched.
+    /// It could not be found out: the path may not be searched, or other machines share the file system.
     Unknown,
 }
 
@@ -42,10 +42,35 @@ pub fn probe(path: &Path) -> Presence {
         Ok(()) => Presence::Alive,
         Err(error) => match error.raw_os_error() {
             Some(libc::EPROTOTYPE) => Presence::Alive,
+            // On a file system that other machines share, the process may live on one of them.
+            Some(libc::ECONNREFUSED) if is_shared(path) => Presence::Unknown,
             Some(libc::ECONNREFUSED) => Presence::Dead,
             Some(libc::ENOENT) => Presence::Absent,
             _ => Presence::Unknown,
         },
+    }
+}
+
+/// File systems of which other machines can have the same files.
+const SHARED: [u64; 10] = [
+    0x6969,      // NFS
+    0xFF53_4D42, // CIFS
+    0xFE53_4D42, // SMB2
+    0x517B,      // SMB
+    0x0BD0_0BD0, // Lustre
+    0x4750_4653, // GPFS
+    0x6573_5546, // FUSE, virtiofs among them
+    0x0102_1997, // 9p
+    0x00C3_6400, // Ceph
+    0x5346_414F, // AFS
+];
+
+/// Whether a file lies on one of [`SHARED`], or that cannot be found out.
+pub fn is_shared(path: &Path) -> bool {
+    let dir = path.parent().unwrap_or(path);
+    match rustix::fs::statfs(dir) {
+        Ok(found) => SHARED.contains(&(found.f_type as u64 & 0xFFFF_FFFF)),
+        Err(_) => true,
     }
 }
 

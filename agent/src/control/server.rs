@@ -2,14 +2,15 @@
 //!
 //! It sleeps in poll for the life of the process; no timer wakes it while nobody is connected. One
 //! client at a time holds the session; others are turned away the way they understand. Starts and
-//! stops run elsewhere (`operation`), so the thread itself never waits for anything but poll.
+//! stops run elsewhere (`operation`). Beside poll, the thread looks at its socket's file, and once for each
+//! binding asks for the home directory and looks for dead sockets; a network file system may delay that.
 
 #![forbid(unsafe_code)]
 
 use super::binding::{self, Binding};
 use super::client::{Client, Phase};
-use super::connection::{self, Connection, PeerState};
-use super::extension::{Hello, Holder, PROTOCOL_VERSION};
+use super::connection::{self, Accepted, Connection, PeerState};
+use super::extension::{Hello, Holder, PARAMS_KEY, PROTOCOL_VERSION};
 use super::handle::{Shared, wake};
 use super::operation::{self, Event, Posted, Task};
 use super::params::Params;
@@ -23,7 +24,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A client that says nothing is dropped after this.
@@ -33,6 +34,8 @@ const PARAMS_LIMIT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_millis(1200);
 /// Clients at once; more wait in the backlog.
 const CONNECTIONS_MAX: usize = 16;
+/// When the system has no descriptor left, the next client is tried after this.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Without inotify, or when the file could not be made again, it is looked at this often.
 const FILE_CHECK: Duration = Duration::from_secs(2);
 
@@ -44,34 +47,48 @@ pub(super) struct Server {
     clients: Vec<Client>,
     /// Number of the session that may give commands.
     holder: Option<u64>,
+    /// Starts and stops under way whose client is gone. Until they have ended, the next client's commands
+    /// wait: it must not meet a capture that is about to be stopped.
+    orphans: u32,
     sessions: u64,
     /// When a file that was removed and could not be made again is tried next.
     rebind_at: Option<Instant>,
+    /// Until then nobody is accepted: the system had no descriptor left.
+    accept_at: Option<Instant>,
+    /// The thread is to end.
+    shut: Arc<AtomicBool>,
 }
 
 impl Server {
     /// A server that has bound nothing yet; `wake` is the eventfd that ends its sleep.
-    pub(super) fn new(shared: Arc<Shared>, wake: Arc<ParentOnly>) -> Server {
+    pub(super) fn new(shared: Arc<Shared>, wake: Arc<ParentOnly>, shut: Arc<AtomicBool>) -> Server {
         Server {
             shared,
             wake,
             events: unbounded(),
             clients: Vec::new(),
             holder: None,
+            orphans: 0,
             sessions: 0,
             rebind_at: None,
+            accept_at: None,
+            shut,
         }
     }
 
     /// Serves until it is told to end.
-    pub(super) fn serve(mut self) {
+    pub(super) fn serve(&mut self) {
         let Some(mut binding) = self.bind() else {
             return;
         };
         while !self.is_shut() {
             self.turn(&binding);
             let now = Instant::now();
-            if self.is_exiting() || now < self.rebind_at.unwrap_or(now) || binding.in_place() {
+            if self.is_exiting() || now < self.rebind_at.unwrap_or(now) {
+                continue;
+            }
+            if binding.in_place() {
+                self.rebind_at = None;
                 continue;
             }
             // Somebody removed the file. Clients that are connected stay so, whatever comes of it.
@@ -87,8 +104,31 @@ impl Server {
         self.say_farewell();
     }
 
+    /// Gives the clients that were told of the end some time to close: closing first can kill the stock
+    /// client.
+    pub(super) fn linger(&mut self) {
+        while !self.clients.is_empty() {
+            let deadline = self.clients.iter().filter_map(Client::deadline).min();
+            let timeout = deadline.map(|at| timespec(at.saturating_duration_since(Instant::now())));
+            let sockets: Vec<_> = self.clients.iter().map(|c| c.connection.socket()).collect();
+            let mut fds: Vec<_> = sockets
+                .iter()
+                .map(|s| PollFd::new(s, PollFlags::IN))
+                .collect();
+            let _ = rustix::event::poll(&mut fds, timeout.as_ref());
+            let now = Instant::now();
+            self.clients.retain_mut(|client| {
+                client.connection.receive() == PeerState::Open
+                    && client
+                        .connection
+                        .closing_until()
+                        .is_some_and(|until| now < until)
+            });
+        }
+    }
+
     fn is_shut(&self) -> bool {
-        self.shared.shut.load(Ordering::Acquire)
+        self.shut.load(Ordering::Acquire)
     }
 
     fn is_exiting(&self) -> bool {
@@ -141,22 +181,19 @@ impl Server {
     /// Poll; returns whether the file's watch and the listener have something.
     fn wait(&self, binding: &Binding) -> (bool, bool) {
         let deadline = self.clients.iter().filter_map(Client::deadline).min();
-        let mut timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let now = Instant::now();
+        let accept_at = self.accept_at.filter(|&at| at > now);
+        let deadline = deadline.into_iter().chain(accept_at).min();
+        let mut timeout = deadline.map(|at| at.saturating_duration_since(now));
         if binding.watch().is_none() || self.rebind_at.is_some() {
             timeout = Some(timeout.map_or(FILE_CHECK, |t| t.min(FILE_CHECK)));
         }
-        let timeout = timeout.map(|t| Timespec {
-            tv_sec: t.as_secs() as i64,
-            // Rounded up, so that the deadline has passed when poll returns.
-            tv_nsec: i64::from(t.subsec_nanos())
-                .saturating_add(1_000_000)
-                .min(999_999_999),
-        });
+        let timeout = timeout.map(timespec);
         let wake = self.wake.as_fd();
         let listener = binding.socket();
         let watch = binding.watch();
         let sockets: Vec<_> = self.clients.iter().map(|c| c.connection.socket()).collect();
-        let listens = if self.clients.len() < CONNECTIONS_MAX {
+        let listens = if self.clients.len() < CONNECTIONS_MAX && accept_at.is_none() {
             PollFlags::IN
         } else {
             PollFlags::empty()
@@ -185,12 +222,13 @@ impl Server {
     }
 
     fn accept(&mut self, binding: &Binding) {
-        let uid = self.shared.places.uid;
-        if let Some(connection) = connection::accept(binding.socket(), uid) {
-            self.clients.push(Client {
+        match connection::accept(binding.socket()) {
+            Accepted::Client(connection) => self.clients.push(Client {
                 connection,
                 phase: Phase::Params(Instant::now() + PARAMS_LIMIT),
-            });
+            }),
+            Accepted::Nobody => {}
+            Accepted::Later => self.accept_at = Some(Instant::now() + ACCEPT_PAUSE),
         }
     }
 
@@ -236,6 +274,9 @@ impl Server {
     /// Commands that came before the client went are carried out as far as they go.
     fn serve_session(&mut self, index: usize) {
         loop {
+            if self.orphans > 0 {
+                return;
+            }
             let before = self.clients[index].connection.input().len();
             let holder = self.holder;
             let demand = self.with_session(index, |session, connection, facts| {
@@ -262,7 +303,7 @@ impl Server {
         let shared = &self.shared;
         let facts = Facts {
             status: &|| shared.captures.status(),
-            clients_capture: &|| shared.captures.origin() == Some(Origin::Client),
+            clients_capture: &|| matches!(shared.captures.running(), Some((Origin::Client, _))),
             devices: &|| shared.components.devices(),
         };
         let client = &mut self.clients[index];
@@ -279,7 +320,7 @@ impl Server {
                 self.end_session(index);
                 return;
             }
-            Demand::Stop => Task::Stop,
+            Demand::Stop => Task::Stop { only: None },
             Demand::Start => {
                 let Some(session) = self.clients[index].session() else {
                     return;
@@ -296,7 +337,7 @@ impl Server {
         let Holder { uid, pid } = client.connection.peer;
         let name = match task {
             Task::Start(_) => "start",
-            Task::Stop => "stop",
+            Task::Stop { .. } => "stop",
         };
         tracing::info!("{name} by uid {uid}, pid {pid}");
         let Some(number) = client.session().map(|session| session.number) else {
@@ -320,9 +361,13 @@ impl Server {
     fn handle_event(&mut self, posted: Posted) {
         let index = self.client_of(posted.session);
         let Some(index) = index else {
+            if matches!(posted.event, Event::Progress(_)) {
+                return;
+            }
+            self.orphans = self.orphans.saturating_sub(1);
             // The client went while its start was under way: nobody could ever stop it.
-            if let Event::Started(Ok(_)) = posted.event {
-                self.stop_for_nobody();
+            if let Event::Started(Ok(started)) = posted.event {
+                self.stop_for_nobody(started.number);
             }
             return;
         };
@@ -338,6 +383,7 @@ impl Server {
         let Some(bytes) = client.connection.input().first_chunk::<PARAMS_SIZE>() else {
             return;
         };
+        let announced = decode_params(bytes).is_ok_and(|text| text.contains(PARAMS_KEY));
         let params = decode_params(bytes)
             .map_err(|error| error.to_string())
             .and_then(|text| Params::parse(text).map_err(|error| error.to_string()));
@@ -346,20 +392,21 @@ impl Server {
             Ok(params) => params,
             Err(error) => {
                 tracing::warn!("{error}");
-                answer(&mut client.connection, kind::PARAMS_REPLY, status::FAILED);
-                client.close(now);
+                if announced {
+                    let hello = Hello {
+                        error: Some(error),
+                        ..self.hello()
+                    };
+                    greet(&mut self.clients[index].connection, &hello);
+                } else {
+                    answer(&mut client.connection, kind::PARAMS_REPLY, status::FAILED);
+                }
+                self.clients[index].close(now);
                 return;
             }
         };
         self.yield_expired();
-        let mut hello = Hello {
-            protocol: PROTOCOL_VERSION,
-            agent_version: crate::VERSION.into(),
-            pid: process::current_pid(),
-            devices: self.shared.components.devices(),
-            busy: None,
-            error: None,
-        };
+        let mut hello = self.hello();
         if let Some(holder) = self.session_holder() {
             let client = &mut self.clients[index];
             if params.announcement().is_some() {
@@ -384,6 +431,17 @@ impl Server {
         );
         client.phase = Phase::Session(Box::new(session));
         self.serve_session(index);
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            protocol: PROTOCOL_VERSION,
+            agent_version: crate::VERSION.into(),
+            pid: process::current_pid(),
+            devices: self.shared.components.devices(),
+            busy: None,
+            error: None,
+        }
     }
 
     /// An idle session gives way to a new client; its next command is answered with a disconnect.
@@ -421,6 +479,7 @@ impl Server {
 
     fn client_gone(&mut self, client: &Client) {
         if let Some(session) = client.session() {
+            self.orphans += u32::from(session.is_busy());
             self.released(session.number);
         }
     }
@@ -431,15 +490,21 @@ impl Server {
             return;
         }
         self.holder = None;
-        if self.shared.captures.origin() == Some(Origin::Client) {
+        if let Some((Origin::Client, capture)) = self.shared.captures.running() {
             tracing::info!("the client has gone: its capture ends");
-            self.stop_for_nobody();
+            self.stop_for_nobody(capture);
         }
     }
 
-    fn stop_for_nobody(&self) {
-        if let Err(error) = self.run(Task::Stop, 0) {
-            tracing::error!("a capture whose client has gone could not be stopped: {error}");
+    fn stop_for_nobody(&mut self, capture: u64) {
+        let task = Task::Stop {
+            only: Some(capture),
+        };
+        match self.run(task, 0) {
+            Ok(()) => self.orphans += 1,
+            Err(error) => {
+                tracing::error!("a capture whose client has gone could not be stopped: {error}");
+            }
         }
     }
 
@@ -450,8 +515,18 @@ impl Server {
             if let Phase::Session(session) = &client.phase {
                 let reason = "the program has finalized profiling";
                 session.disconnect(&mut client.connection, 0, reason);
-                client.connection.begin_closing(now);
             }
+            client.close(now);
         }
+    }
+}
+
+/// A timeout of poll, rounded up so that the deadline has passed when it returns.
+fn timespec(timeout: Duration) -> Timespec {
+    const ROUND_UP: Duration = Duration::from_millis(1);
+    let timeout = timeout + ROUND_UP;
+    Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
     }
 }

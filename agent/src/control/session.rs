@@ -91,9 +91,19 @@ impl Session {
         }
     }
 
+    /// Whether a start or stop is under way.
+    pub fn is_busy(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Whether the client has done nothing for so long that another one may have its place.
     pub fn is_expired(&self) -> bool {
-        self.pending.is_none() && self.idle_since.elapsed() >= self.idle_limit
+        self.pending.is_none() && self.is_idle()
+    }
+
+    /// A limit of 0 is none.
+    fn is_idle(&self) -> bool {
+        !self.idle_limit.is_zero() && self.idle_since.elapsed() >= self.idle_limit
     }
 
     /// A capture began or ended: idle time counts from here.
@@ -241,7 +251,7 @@ impl Session {
                 self.max_commands
             ));
         }
-        if !capturing && self.idle_since.elapsed() >= self.idle_limit {
+        if !capturing && self.is_idle() {
             return Some(format!(
                 "nothing was captured for {} s; attach again \
                  (MSPROF_AGENT_IDLE_TIMEOUT of the program sets the limit)",

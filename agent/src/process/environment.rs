@@ -38,7 +38,7 @@ pub struct Environment {
     pub buffer_bytes: usize,
     /// MSPROF_AGENT_MAX_COMMANDS: commands per connection; 0 lifts the limit.
     pub max_commands: u32,
-    /// MSPROF_AGENT_IDLE_TIMEOUT in seconds: idle time after which a session ends.
+    /// MSPROF_AGENT_IDLE_TIMEOUT in seconds: idle time after which a session ends; 0 lifts the limit.
     pub idle_timeout: Duration,
     /// MSPROF_AGENT_EXIT_TIMEOUT in seconds: what a normal exit may wait for the capture to be written.
     pub exit_timeout: Duration,
@@ -52,6 +52,8 @@ pub struct Environment {
 
 const DEFAULT_BUFFER_MB: usize = 64;
 const BUFFER_MB: std::ops::RangeInclusive<usize> = 1..=16 * 1024;
+/// Longer times are cut to this, so that sums with them cannot overflow.
+const SECONDS_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 const DEFAULT_MAX_COMMANDS: u32 = 100;
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const DEFAULT_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -70,7 +72,7 @@ impl Environment {
             let given = text(name).and_then(|value| value.trim().parse::<f64>().ok());
             given
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .unwrap_or(default)
+                .map_or(default, |seconds| seconds.min(SECONDS_MAX))
         };
         let megabytes = text("MSPROF_AGENT_BUFFER_MB")
             .and_then(|value| value.trim().parse().ok())

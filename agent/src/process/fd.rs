@@ -22,10 +22,20 @@ pub fn keep_above_standard(fd: OwnedFd) -> Result<OwnedFd, rustix::io::Errno> {
     rustix::io::fcntl_dupfd_cloexec(&fd, LOWEST)
 }
 
-/// A memory file; fails on kernels before 3.17.
-pub fn memfd(name: &str) -> io::Result<File> {
+/// A memory file of `len` bytes; fails on kernels before 3.17, and where the program's limit on the size of
+/// files forbids it: growing the file would send the program a SIGXFSZ.
+pub fn memfd(name: &str, len: u64) -> io::Result<File> {
+    use rustix::process::{Resource, getrlimit};
+    if getrlimit(Resource::Fsize)
+        .current
+        .is_some_and(|limit| limit < len)
+    {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?;
-    Ok(File::from(keep_above_standard(fd)?))
+    let file = File::from(keep_above_standard(fd)?);
+    file.set_len(len)?;
+    Ok(file)
 }
 
 /// Gives the pages of a range of a memory file back; the range reads zero afterwards.
@@ -86,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_memory_file_is_closed_on_exec_and_above_the_standard_descriptors() {
-        let file = memfd("test").expect("memfd");
+        let file = memfd("test", 4096).expect("memfd");
         assert!(file.as_raw_fd() >= LOWEST);
         let flags = rustix::io::fcntl_getfd(&file).expect("open");
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
