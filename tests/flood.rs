@@ -68,7 +68,14 @@ fn each_thread_of_a_flood_has_its_row_in_the_ledger() {
 #[test]
 fn threads_that_live_for_a_moment_lose_nothing() {
     let home = Home::new();
-    let (mut puppet, client) = capturing(&home);
+    // Room for all of them, should the machine be too busy for the drain to run beside them.
+    let program = home
+        .armed(puppet::path())
+        .env("MSPROF_AGENT_BUFFER_MB", "256");
+    let mut puppet = Puppet::start_program(&home, program);
+    puppet.wait_socket();
+    let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
+    client.start();
     assert_eq!(puppet.tell("brief 2000 5"), "0");
     let (items, ledger) = outcome(&home, client);
     assert_eq!(lost(&ledger), 0);
