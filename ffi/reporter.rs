@@ -26,7 +26,8 @@ const REPORT_MAX: u32 = 65_536;
 /// char tag[64], i32 device at 64, u64 length at 72, pointer at 80), 1 init, 2 uninit, 3 writes the u32
 /// maximum length of a report, 4 gives the id of a string (32 bytes: u64 length at 8, pointer at 16, id
 /// out at 24). Modules 1 to 4 (HCCL, ACL, FRAMEWORK, RUNTIME) report by other calls; they answer 0
-/// whatever the type. Returns 0, or -1 for a bad argument.
+/// whatever the type. Returns 0, or -1 for a bad argument; a report while nothing is captured returns 0
+/// whatever its arguments.
 ///
 /// # Safety
 /// `data` is null or valid for reads and writes of `len` bytes; what it points to is valid for the

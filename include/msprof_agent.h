@@ -527,7 +527,7 @@ uint64_t MsprofSysCycleTime(void);
 bool MsprofHostFreqIsEnable(void);
 
 /**
- * Keeps the device of a GE model index for the output. Returns 0.
+ * Keeps the device of a GE model index; it is written into msprof_agent.json. Returns 0.
  */
 int32_t MsprofSetDeviceIdByGeModelIdx(uint32_t model, uint32_t device);
 
@@ -547,7 +547,8 @@ bool MsprofCheckOpSwitch(const void *_op, size_t _len);
  * char tag[64], i32 device at 64, u64 length at 72, pointer at 80), 1 init, 2 uninit, 3 writes the u32
  * maximum length of a report, 4 gives the id of a string (32 bytes: u64 length at 8, pointer at 16, id
  * out at 24). Modules 1 to 4 (HCCL, ACL, FRAMEWORK, RUNTIME) report by other calls; they answer 0
- * whatever the type. Returns 0, or -1 for a bad argument.
+ * whatever the type. Returns 0, or -1 for a bad argument; a report while nothing is captured returns 0
+ * whatever its arguments.
  *
  * # Safety
  * `data` is null or valid for reads and writes of `len` bytes; what it points to is valid for the

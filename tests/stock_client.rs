@@ -307,7 +307,6 @@ fn clients_that_die_right_after_start_leave_no_capture_running() {
 }
 
 #[test]
-#[ignore = "a start that meets the capture of a client that has gone is answered `already started`"]
 fn the_next_client_never_meets_the_capture_of_a_dead_one() {
     let home = Home::new();
     let puppet = Puppet::start(&home);

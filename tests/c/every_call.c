@@ -225,13 +225,13 @@ static void old_reporter_calls(int bad)
     static uint8_t dp[128] = {0x5A, 0x5A, 100};
     OldReport report = {.tag = "DP", .device = 0, .len = sizeof dp, .data = dp};
     EXPECT(MsprofReportData(0, 0, &report, sizeof report), 0);
-    EXPECT(MsprofReportData(0, 0, &report, 87), BAD);
-    EXPECT(MsprofReportData(0, 0, NULL, 88), BAD);
+    EXPECT(MsprofReportData(0, 0, &report, 87), bad);
+    EXPECT(MsprofReportData(0, 0, NULL, 88), bad);
     report.data = NULL;
-    EXPECT(MsprofReportData(0, 0, &report, sizeof report), BAD);
+    EXPECT(MsprofReportData(0, 0, &report, sizeof report), bad);
     report.data = dp;
     report.len = VARIABLE_MAX + 1;
-    EXPECT(MsprofReportData(0, 0, &report, sizeof report), BAD);
+    EXPECT(MsprofReportData(0, 0, &report, sizeof report), bad);
     report.len = 0;
     EXPECT(MsprofReportData(0, 0, &report, sizeof report), bad);
     report.len = sizeof dp;
