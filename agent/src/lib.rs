@@ -20,6 +20,7 @@ pub mod profdir;
 pub mod records;
 pub mod report;
 pub mod ring;
+pub mod sync;
 pub mod variable;
 
 /// Version of the agent; the controller of the same release has the same.
