@@ -135,6 +135,8 @@ impl Arena {
     /// Takes a segment back. The caller guarantees that no thread uses it any more.
     pub fn give_back(&self, segment: Segment) {
         let number = segment.0;
+        // Before anybody can take it: else the count would go below zero for a moment.
+        self.free.fetch_add(1, Ordering::Relaxed);
         let mut top = self.top.load(Ordering::Relaxed);
         loop {
             self.below[number as usize].store(number_of(top), Ordering::Relaxed);
@@ -144,11 +146,10 @@ impl Arena {
                 .top
                 .compare_exchange_weak(top, next, Ordering::AcqRel, Ordering::Relaxed)
             {
-                Ok(_) => break,
+                Ok(_) => return,
                 Err(now) => top = now,
             }
         }
-        self.free.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Number of all segments.
