@@ -6,9 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::places::{
-    PlaceError, PlaceInputs, candidates, fallback_dir, key_of, socket_path,
-};
+use super::places::{PlaceError, PlaceInputs, candidates, fallback_dir, key_of, socket_path};
 use super::probe::{Presence, is_shared, probe, sweep};
 use crate::process::fd::{ParentOnly, keep_above_standard};
 use rustix::fs::{Mode, inotify};
