@@ -5,7 +5,7 @@ TARGET ?= $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 CANN := $(TARGET)/cann
 
-.PHONY: all build cann demo test header lint clean
+.PHONY: all build cann demo test loom header lint clean
 
 all: build
 
@@ -26,6 +26,13 @@ demo: cann
 test: cann
 	cargo test --workspace
 
+# Models of the code between a report and the drain (agent/tests/loom.rs). In a directory of its own, since the flag has
+# everything built anew.
+LOOM := CARGO_TARGET_DIR=$(TARGET)/loom RUSTFLAGS="--cfg loom"
+loom:
+	$(LOOM) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		cargo test --release -p msprof-agent-core --test loom
+
 # Refreshes the committed C header.
 header:
 	MSPROF_AGENT_UPDATE_HEADER=1 cargo build --release
@@ -33,6 +40,7 @@ header:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	$(LOOM) cargo clippy -p msprof-agent-core --all-targets -- -D warnings
 
 clean:
 	cargo clean

@@ -8,14 +8,18 @@
 //! left it for good. Pages nobody uses are given back between captures. The mapping is not inherited
 //! by forked children.
 
-use crate::process::fd;
-use memmap2::{Advice, MmapOptions, MmapRaw};
-use std::fs::File;
-use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+#[cfg_attr(loom, path = "arena/modelled.rs")]
+mod mapping;
 
-/// Bytes of a segment: what one write() to a slice should not fall below.
-pub const SEGMENT_BYTES: usize = 64 * 1024;
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use mapping::Mapping;
+use std::io;
+
+/// Bytes of a segment: what one write() to a slice should not fall below. In the models, so few that a
+/// handful of records goes through several.
+pub const SEGMENT_BYTES: usize = if cfg!(loom) { 256 } else { 64 * 1024 };
+/// Fewest segments of an arena.
+const SEGMENTS_MIN: usize = if cfg!(loom) { 1 } else { RESERVE_DIVISOR };
 /// A thread that holds a segment of a ring already leaves this part of all segments (1 / 8) to those
 /// that have none: a thread that floods must not silence the others.
 const RESERVE_DIVISOR: usize = 8;
@@ -46,9 +50,7 @@ impl Segment {
 /// One mapping, handed out in segments.
 #[derive(Debug)]
 pub struct Arena {
-    map: MmapRaw,
-    /// The memfd behind the mapping; `None` for anonymous memory on kernels before 3.17.
-    file: Option<File>,
+    mapping: Mapping,
     segments: usize,
     /// Top of the stack of free segments, low half; the high half changes with every operation, so that
     /// a thread that was preempted between reading and exchanging cannot be fooled.
@@ -75,17 +77,8 @@ fn next_tag(word: u64) -> u64 {
 impl Arena {
     /// Maps `bytes` (at least eight segments). Costs address space only until segments are written.
     pub fn new(bytes: usize) -> io::Result<Arena> {
-        let segments = (bytes / SEGMENT_BYTES).clamp(RESERVE_DIVISOR, NONE as usize - 1);
-        let len = segments * SEGMENT_BYTES;
-        let (map, file) = match fd::memfd("msprof-rings", len as u64) {
-            Ok(file) => {
-                let map = MmapOptions::new().len(len).map_raw(&file)?;
-                (map, Some(file))
-            }
-            Err(_) => (MmapOptions::new().len(len).map_anon()?.into(), None),
-        };
-        // Without it a child would hold the parent's buffers in memory for as long as it lives.
-        map.advise(Advice::DontFork)?;
+        let segments = (bytes / SEGMENT_BYTES).clamp(SEGMENTS_MIN, NONE as usize - 1);
+        let mapping = Mapping::new(segments * SEGMENT_BYTES)?;
         let below = (1..=segments as u32)
             .map(|next| {
                 AtomicU32::new(if next as usize == segments {
@@ -96,8 +89,7 @@ impl Arena {
             })
             .collect();
         Ok(Arena {
-            map,
-            file,
+            mapping,
             segments,
             top: AtomicU64::new(pack(0, 0)),
             below,
@@ -109,9 +101,7 @@ impl Arena {
     /// Start of a segment, aligned to 64 KiB within the mapping and valid for [`SEGMENT_BYTES`].
     pub fn pointer(&self, number: u32) -> *mut u8 {
         debug_assert!((number as usize) < self.segments);
-        self.map
-            .as_mut_ptr()
-            .wrapping_add(number as usize * SEGMENT_BYTES)
+        self.mapping.pointer(number as usize * SEGMENT_BYTES)
     }
 
     /// A segment with whatever it held before; `None` when the budget is used up. `first`: for a ring
@@ -145,6 +135,8 @@ impl Arena {
     /// Takes a segment back. The caller guarantees that no thread uses it any more.
     pub fn give_back(&self, segment: Segment) {
         let number = segment.0;
+        // Before anybody can take it: else the count would go below zero for a moment.
+        self.free.fetch_add(1, Ordering::Relaxed);
         let mut top = self.top.load(Ordering::Relaxed);
         loop {
             self.below[number as usize].store(number_of(top), Ordering::Relaxed);
@@ -154,11 +146,10 @@ impl Arena {
                 .top
                 .compare_exchange_weak(top, next, Ordering::AcqRel, Ordering::Relaxed)
             {
-                Ok(_) => break,
+                Ok(_) => return,
                 Err(now) => top = now,
             }
         }
-        self.free.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Number of all segments.
@@ -189,35 +180,16 @@ impl Arena {
             return;
         }
         self.fresh.store(from + count, Ordering::Relaxed);
-        let len = count * SEGMENT_BYTES;
-        if self.populate(from * SEGMENT_BYTES, len).is_err() {
-            self.touch(from * SEGMENT_BYTES, len);
-        }
-    }
-
-    fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
-        self.map.advise_range(Advice::PopulateWrite, offset, len)
-    }
-
-    /// One atomic no-op write a page, for kernels before 5.14.
-    fn touch(&self, offset: usize, len: usize) {
-        const PAGE: usize = 4096;
-        for at in (offset..offset + len).step_by(PAGE) {
-            // SAFETY: inside the mapping and aligned. An atomic add of zero changes nothing, whoever uses
-            // the page at the same time.
-            unsafe {
-                let word = self.map.as_mut_ptr().wrapping_add(at).cast::<u8>();
-                std::sync::atomic::AtomicU8::from_ptr(word).fetch_add(0, Ordering::Relaxed);
-            }
-        }
+        self.mapping
+            .populate(from * SEGMENT_BYTES, count * SEGMENT_BYTES);
     }
 
     /// Gives the pages of all segments that nobody holds back to the system. Only while nobody takes or
     /// returns any, that is while nothing is captured.
     pub fn discard_free(&self) {
-        let Some(file) = &self.file else {
+        if !self.mapping.discards() {
             return;
-        };
+        }
         let mut free = Vec::with_capacity(self.free());
         while let Some(segment) = self.take(true) {
             free.push(segment);
@@ -225,9 +197,8 @@ impl Arena {
         free.sort_by_key(Segment::number);
         let runs = free.chunk_by(|a, b| a.number() + 1 == b.number());
         for run in runs {
-            let offset = u64::from(run[0].number()) * SEGMENT_BYTES as u64;
-            // A file system or kernel without holes: the pages stay until the next capture.
-            let _ = fd::punch_hole(file, offset, (run.len() * SEGMENT_BYTES) as u64);
+            let offset = run[0].number() as usize * SEGMENT_BYTES;
+            self.mapping.discard(offset, run.len() * SEGMENT_BYTES);
         }
         self.fresh.store(0, Ordering::Relaxed);
         // Lowest number on top again: prefaulting goes by it.

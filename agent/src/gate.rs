@@ -5,7 +5,8 @@
 //! page sizes where the page cannot be marked, the atfork handler zeroes it ([`wipe`]).
 
 use crate::records::Trace;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::shared;
 
 /// Size and alignment of the page; with other page sizes the atfork handler alone does the wiping.
 const PAGE: usize = 4096;
@@ -18,11 +19,11 @@ struct Page {
     fill: [u8; PAGE - 16],
 }
 
-static GATE: Page = Page {
+shared!(GATE: Page = Page {
     word: AtomicU64::new(0),
     owned: AtomicU64::new(0),
     fill: [0; PAGE - 16],
-};
+});
 
 /// A value of the gate.
 ///
@@ -114,7 +115,8 @@ pub fn wipe() {
 /// Asks the kernel to wipe the page in children. Failure is no error: [`wipe`] remains.
 pub fn mark_wipe_on_fork() {
     const _: () = assert!(std::mem::size_of::<Page>() == PAGE);
-    debug_assert!(GATE.fill.first() == Some(&0));
+    let page: &Page = &GATE;
+    debug_assert!(page.fill.first() == Some(&0));
     // SAFETY: sysconf takes any name.
     if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != PAGE as libc::c_long {
         return;
@@ -123,7 +125,7 @@ pub fn mark_wipe_on_fork() {
     // advice changes only what a child finds there. A kernel that does not know it answers EINVAL.
     unsafe {
         libc::madvise(
-            std::ptr::from_ref(&GATE).cast_mut().cast(),
+            std::ptr::from_ref(page).cast_mut().cast(),
             PAGE,
             libc::MADV_WIPEONFORK,
         );

@@ -14,12 +14,12 @@ use crate::gate::Word;
 use crate::process;
 use crate::records::{Trace, TraceCounts};
 use crate::ring::Producer;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, per_thread};
 use once_cell::sync::OnceCell;
-use parking_lot::Mutex;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Memory that has its pages before a start is answered: 5 ms of work, room for 300,000 api records.
 const PREFAULT_AT_START: usize = 12 << 20;
@@ -36,9 +36,7 @@ impl Drop for LaneHold {
     }
 }
 
-thread_local! {
-    static LANE: LaneHold = const { LaneHold(Cell::new(None)) };
-}
+per_thread!(LANE: LaneHold = LaneHold(Cell::new(None)));
 
 /// Why a record was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,12 @@ pub mod profdir;
 pub mod records;
 pub mod report;
 pub mod ring;
+pub mod sync;
 pub mod variable;
+
+// For the tests that share a module with those in tests/.
+#[cfg(test)]
+extern crate self as msprof_agent_core;
 
 /// Version of the agent; the controller of the same release has the same.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

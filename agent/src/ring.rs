@@ -21,7 +21,8 @@
 
 use crate::arena::{Arena, SEGMENT_BYTES, Segment};
 use crate::records::RecordSize;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First bytes of a segment in use. The consumer writes none of it, so a push touches no cache line that
 /// the other side writes.
@@ -50,6 +51,7 @@ pub const fn capacity(size: RecordSize) -> u64 {
 /// # Safety
 /// The segment is one that this ring took and has not given back.
 unsafe fn header(arena: &Arena, number: u32) -> &SegmentHeader {
+    sync::reads(arena.pointer(number), RECORDS_OFFSET);
     // SAFETY: inside the arena, aligned to 64 KiB, initialised by `init` before anybody else could know
     // of the segment, and nothing but atomics.
     unsafe { &*arena.pointer(number).cast::<SegmentHeader>() }
@@ -75,6 +77,7 @@ unsafe fn init(arena: &Arena, segment: &Segment) {
         start: AtomicU64::new(0),
         next: AtomicU32::new(0),
     };
+    sync::writes(arena.pointer(segment.number()), RECORDS_OFFSET);
     // SAFETY: by the contract; inside the arena and aligned.
     unsafe {
         arena
@@ -132,6 +135,7 @@ impl Producer {
     }
 
     fn header(&self) -> &SegmentHeader {
+        sync::reads(self.header.cast(), RECORDS_OFFSET);
         // SAFETY: `enter` pointed it at an initialised segment, which is this ring's until `next` is set,
         // and then `enter` points it at another one.
         unsafe { &*self.header }
@@ -161,6 +165,7 @@ impl Producer {
         // source is valid by this function's contract.
         unsafe {
             let place = self.records.add(self.head as usize * N);
+            sync::writes(place, N);
             std::ptr::copy_nonoverlapping(record, place, N);
         }
         self.head += 1;
@@ -254,6 +259,7 @@ impl Consumer {
                     (to - from) as usize * size,
                 )
             };
+            sync::reads(bytes.as_ptr(), bytes.len());
             return Readable {
                 bytes,
                 full: next != 0,

@@ -17,14 +17,12 @@ pub struct Account {
     pub unwritten: TraceCounts,
     /// Records dropped by the thread itself because a ring was full.
     pub dropped: TraceCounts,
-    /// Records published to the rings, by the producer's own indices.
-    pub published: u64,
 }
 
 impl Account {
-    /// Whether every published record was written or counted as lost.
-    pub fn balances(&self) -> bool {
-        self.published == self.written.total() + self.unwritten.total()
+    /// Records taken from the rings.
+    pub fn taken(&self) -> u64 {
+        self.written.total() + self.unwritten.total()
     }
 
     fn row(&self) -> ThreadLedger {

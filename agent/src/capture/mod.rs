@@ -14,6 +14,8 @@ mod outcome;
 mod output;
 mod router;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use outcome::{Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped};
 

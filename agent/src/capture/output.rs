@@ -225,7 +225,6 @@ impl Output {
             }
             OwnedKind::DataPreprocess { tag, device } => self.legacy_family(tag, *device),
         };
-        account.published += counts.total();
         self.write(family, &owned.bytes, &counts, account);
     }
 

@@ -5,10 +5,10 @@
 use crate::arena::Arena;
 use crate::records::{RecordSize, Trace, TraceCounts};
 use crate::ring::{Consumer, Producer};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Rings per lane: three record sizes, aging or not.
 pub const RINGS: usize = 6;

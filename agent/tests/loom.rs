@@ -1,0 +1,460 @@
+//! Models of the code between a report and the drain: loom runs the real arena, rings, lanes and gate
+//! through every order of their atomic accesses (within a bound of preemptions) and every value that a
+//! weakly ordered load may see. `make loom` runs them.
+//!
+//! A segment holds two records here. Each word of a record is its number, so that a torn one shows; that
+//! the bytes of a record and a segment's header are never accessed by two threads without an order
+//! between them is checked by loom itself (`sync::reads`, `sync::writes`).
+#![cfg(loom)]
+
+use loom::sync::atomic::{AtomicBool as Flag, Ordering};
+use loom::thread;
+use msprof_agent_core::arena::{Arena, SEGMENT_BYTES, Segment};
+use msprof_agent_core::gate::{self, Word};
+use msprof_agent_core::lanes::{Dropped, Lane, Lanes, MadeRing, RingKey};
+use msprof_agent_core::records::{RecordSize, Trace};
+use msprof_agent_core::ring::{Consumer, Producer, capacity};
+use msprof_agent_core::sync;
+use std::sync::Arc;
+
+const SIZE: RecordSize = RecordSize::Compact;
+const BYTES: usize = SIZE.bytes();
+const KEY: RingKey = RingKey {
+    size: SIZE,
+    aging: true,
+};
+const TRACE: Trace = Trace::Task;
+const _: () = assert!(capacity(SIZE) == 2);
+
+/// Runs a model with at most `preemptions` switches away from a thread that could go on
+/// (`LOOM_MAX_PREEMPTIONS` overrides).
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(body);
+}
+
+fn record(number: u64) -> [u64; BYTES / 8] {
+    [number; BYTES / 8]
+}
+
+/// The numbers of whole records.
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    // The bytes are read now, not when the consumer handed them out.
+    sync::reads(bytes.as_ptr(), bytes.len());
+    let number = |record: &[u8]| {
+        let mut words = record.chunks_exact(8).map(|word| {
+            let word: [u8; 8] = word.try_into().expect("8 bytes");
+            u64::from_ne_bytes(word)
+        });
+        let first = words.next().expect("a word");
+        assert!(words.all(|word| word == first), "torn record");
+        first
+    };
+    bytes.chunks_exact(BYTES).map(number).collect()
+}
+
+/// One ring without a lane.
+fn ring(segments: usize) -> (Arc<Arena>, Producer, Consumer) {
+    let arena = Arc::new(Arena::new(segments * SEGMENT_BYTES).expect("memory"));
+    let (producer, first) = Producer::new(&arena, SIZE).expect("a free segment");
+    // SAFETY: the ring's first segment and its only consumer.
+    let consumer = unsafe { Consumer::new(first, SIZE) };
+    (arena, producer, consumer)
+}
+
+fn push(producer: &mut Producer, arena: &Arena, number: u64) -> bool {
+    // SAFETY: a record of this ring's size; the ring was made in this arena.
+    unsafe { producer.push::<BYTES>(arena, record(number).as_ptr().cast()) }
+}
+
+/// Takes what waits, as `Drain::drain_source` does.
+fn take(consumer: &mut Consumer, arena: &Arena, capture: u64) -> Vec<u64> {
+    let mut taken = Vec::new();
+    loop {
+        let readable = consumer.readable(arena, capture);
+        let found = numbers(readable.bytes);
+        let full = readable.full;
+        consumer.release(found.len() as u64);
+        let empty = found.is_empty();
+        taken.extend(found);
+        if empty || !full {
+            return taken;
+        }
+    }
+}
+
+/// One thread's lane being drained, in the order in which `Drain` does it.
+struct LaneReader {
+    lane: Arc<Lane>,
+    sources: Vec<(Arc<MadeRing>, Consumer)>,
+    taken: Vec<u64>,
+}
+
+impl LaneReader {
+    fn take(&mut self, arena: &Arena, capture: u64) {
+        while self.sources.len() < self.lane.rings() {
+            let ring = self.lane.ring(self.sources.len()).expect("made");
+            // SAFETY: the readers of one capture are closed before the next one's are made.
+            let consumer = unsafe { ring.consumer() };
+            self.sources.push((ring, consumer));
+        }
+        for (_, consumer) in &mut self.sources {
+            self.taken.extend(take(consumer, arena, capture));
+        }
+    }
+
+    fn close(&mut self, capture: u64) -> Closed {
+        for (ring, consumer) in self.sources.drain(..) {
+            ring.put_back(&consumer);
+        }
+        Closed {
+            taken: std::mem::take(&mut self.taken),
+            lost: self.lane.lost(capture).total(),
+        }
+    }
+}
+
+/// What a drain thread does with all lanes during one capture.
+struct Reader {
+    lanes: Arc<Lanes>,
+    capture: u64,
+    known: Vec<LaneReader>,
+    closed: Vec<Closed>,
+}
+
+/// One thread's share of a capture.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Closed {
+    taken: Vec<u64>,
+    lost: u64,
+}
+
+impl Reader {
+    fn new(lanes: &Arc<Lanes>, capture: u64) -> Reader {
+        Reader {
+            lanes: lanes.clone(),
+            capture,
+            known: Vec::new(),
+            closed: Vec::new(),
+        }
+    }
+
+    fn pass(&mut self) {
+        for lane in self.lanes.snapshot() {
+            if !self
+                .known
+                .iter()
+                .any(|known| Arc::ptr_eq(&known.lane, &lane))
+            {
+                self.known.push(LaneReader {
+                    lane,
+                    sources: Vec::new(),
+                    taken: Vec::new(),
+                });
+            }
+        }
+        let arena = self.lanes.arena().expect("prepared");
+        for mut lane in std::mem::take(&mut self.known) {
+            lane.take(arena, self.capture);
+            if !lane.lane.ended() {
+                self.known.push(lane);
+                continue;
+            }
+            lane.take(arena, self.capture);
+            self.closed.push(lane.close(self.capture));
+            // SAFETY: the thread has ended, and its consumers were put back.
+            unsafe { self.lanes.retire(&lane.lane) };
+        }
+    }
+
+    /// What became of the capture, lane by lane.
+    fn finish(mut self) -> Vec<Closed> {
+        self.pass();
+        let open = self.known.iter_mut().map(|lane| lane.close(self.capture));
+        self.closed.extend(open);
+        self.closed
+    }
+}
+
+fn sum(closed: Vec<Closed>) -> (Vec<u64>, u64) {
+    let lost = closed.iter().map(|lane| lane.lost).sum();
+    (
+        closed.into_iter().flat_map(|lane| lane.taken).collect(),
+        lost,
+    )
+}
+
+fn lanes(segments: usize) -> Arc<Lanes> {
+    let lanes = Lanes::new(segments * SEGMENT_BYTES, 1);
+    lanes.prepare().expect("memory");
+    Arc::new(lanes)
+}
+
+fn report(lanes: &Lanes, word: Word, number: u64) -> Result<(), Dropped> {
+    // SAFETY: a compact record.
+    unsafe { lanes.push::<BYTES>(word, KEY, TRACE, record(number).as_ptr().cast()) }
+}
+
+fn word(capture: u64) -> Word {
+    Word::capturing(capture, 0xFF)
+}
+
+#[test]
+fn records_come_out_whole_once_and_in_order_across_segments() {
+    model(3, || {
+        let (arena, mut producer, mut consumer) = ring(4);
+        producer.stamp(1);
+        let theirs = arena.clone();
+        let sender = thread::spawn(move || {
+            assert!((1..=5).all(|number| push(&mut producer, &theirs, number)));
+        });
+        let mut taken = take(&mut consumer, &arena, 1);
+        taken.extend(take(&mut consumer, &arena, 1));
+        sender.join().expect("sender");
+        taken.extend(take(&mut consumer, &arena, 1));
+        assert_eq!(taken, [1, 2, 3, 4, 5]);
+        assert_eq!(consumer.published(&arena, 1), 5);
+        assert_eq!(arena.free(), 3);
+    });
+}
+
+#[test]
+fn a_full_arena_refuses_records_and_memory_that_was_drained_is_used_again() {
+    model(3, || {
+        let (arena, mut producer, mut consumer) = ring(2);
+        producer.stamp(1);
+        let theirs = arena.clone();
+        let sender = thread::spawn(move || -> Vec<u64> {
+            (1..=7)
+                .filter(|&number| push(&mut producer, &theirs, number))
+                .collect()
+        });
+        let mut taken = take(&mut consumer, &arena, 1);
+        taken.extend(take(&mut consumer, &arena, 1));
+        let accepted = sender.join().expect("sender");
+        assert!(accepted.len() >= 4, "there is room for four");
+        taken.extend(take(&mut consumer, &arena, 1));
+        assert_eq!(taken, accepted);
+        assert_eq!(consumer.published(&arena, 1), accepted.len() as u64);
+    });
+}
+
+#[test]
+fn a_capture_that_begins_while_its_drain_reads_shows_nothing_of_the_one_before() {
+    model(3, || {
+        let (arena, mut producer, mut consumer) = ring(4);
+        producer.stamp(1);
+        // Left behind: one segment and a half.
+        assert!((11..=13).all(|number| push(&mut producer, &arena, number)));
+        let theirs = arena.clone();
+        let sender = thread::spawn(move || {
+            // Preempted in the midst of capture 1's last reports.
+            assert!(push(&mut producer, &theirs, 14));
+            assert!(push(&mut producer, &theirs, 15));
+            producer.stamp(2);
+            assert!((21..=23).all(|number| push(&mut producer, &theirs, number)));
+        });
+        let mut taken = take(&mut consumer, &arena, 2);
+        taken.extend(take(&mut consumer, &arena, 2));
+        sender.join().expect("sender");
+        taken.extend(take(&mut consumer, &arena, 2));
+        assert_eq!(taken, [21, 22, 23]);
+        assert_eq!(consumer.published(&arena, 2), 3);
+    });
+}
+
+/// Reports 1 to 3 of a thread that looks at the gate before each, as `report` does.
+fn report_while_open(mut push: impl FnMut(u64, u64)) {
+    for turn in 1..=3 {
+        let word = gate::load();
+        if word != Word::OFF && word != Word::ASK {
+            push(word.number(), word.number() * 10 + turn);
+        }
+    }
+}
+
+#[test]
+fn a_report_that_a_stop_overtakes_is_in_its_own_capture_or_in_none() {
+    model(3, || {
+        let (arena, mut producer, mut consumer) = ring(4);
+        gate::set(word(1));
+        let theirs = arena.clone();
+        // What the program itself may know: its first report has returned.
+        let returned = Arc::new(Flag::new(false));
+        let tells = returned.clone();
+        let sender = thread::spawn(move || {
+            let mut accepted = Vec::new();
+            report_while_open(|capture, number| {
+                if producer.capture() != capture {
+                    producer.stamp(capture);
+                }
+                assert!(push(&mut producer, &theirs, number));
+                accepted.push(number);
+                if number == 11 {
+                    tells.store(true, Ordering::Release);
+                }
+            });
+            accepted
+        });
+        let had_returned = returned.load(Ordering::Acquire);
+        gate::close(1);
+        let least = consumer.published(&arena, 1);
+        let first = take(&mut consumer, &arena, 1);
+        let most = consumer.published(&arena, 1);
+        assert!((least..=most).contains(&(first.len() as u64)));
+        // SAFETY: the former consumer is used no more.
+        let mut consumer = unsafe { Consumer::new(consumer.number(), SIZE) };
+        gate::set(word(2));
+        let mut second = take(&mut consumer, &arena, 2);
+        let mut accepted = sender.join().expect("sender");
+        second.extend(take(&mut consumer, &arena, 2));
+        let after = accepted.split_off(accepted.partition_point(|number| number / 10 == 1));
+        assert!(accepted.starts_with(&first), "{first:?} of {accepted:?}");
+        assert!(!had_returned || !first.is_empty());
+        assert_eq!(second, after);
+        assert_eq!(consumer.published(&arena, 2), after.len() as u64);
+    });
+}
+
+#[test]
+fn memory_that_is_given_back_between_captures_is_not_that_of_a_late_report() {
+    model(3, || {
+        let lanes = lanes(2);
+        let theirs = lanes.clone();
+        let sender = thread::spawn(move || {
+            // The gate was closed when two of these were under way.
+            let reported = [11, 12, 13].map(|number| report(&theirs, word(1), number));
+            reported.iter().filter(|result| result.is_ok()).count()
+        });
+        // SAFETY: nothing is captured, and there is no consumer.
+        unsafe { lanes.discard() };
+        let accepted = sender.join().expect("sender");
+        while lanes.snapshot().iter().any(|lane| !lane.ended()) {
+            thread::yield_now();
+        }
+        let (taken, lost) = sum(Reader::new(&lanes, 1).finish());
+        assert!(taken.len() == accepted || taken.is_empty(), "{taken:?}");
+        assert!(lost <= 3);
+        assert_eq!(lanes.arena().expect("prepared").free(), 2);
+    });
+}
+
+#[test]
+fn memory_of_a_thread_that_ended_serves_another_one() {
+    model(2, || {
+        let lanes = lanes(2);
+        let senders: Vec<_> = [10, 20]
+            .map(|base| {
+                let theirs = lanes.clone();
+                thread::spawn(move || {
+                    let mut result = Closed::default();
+                    for number in base + 1..=base + 3 {
+                        match report(&theirs, word(1), number) {
+                            Ok(()) => result.taken.push(number),
+                            Err(_) => result.lost += 1,
+                        }
+                    }
+                    result
+                })
+            })
+            .into_iter()
+            .collect();
+        let mut reader = Reader::new(&lanes, 1);
+        reader.pass();
+        let reported = senders.into_iter().map(|sender| sender.join());
+        let mut reported: Vec<Closed> = reported.collect::<Result<_, _>>().expect("senders");
+        // loom lets a thread be joined before its thread-locals are dropped.
+        while lanes.snapshot().iter().any(|lane| !lane.ended()) {
+            thread::yield_now();
+        }
+        let mut found = reader.finish();
+        found.sort();
+        reported.sort();
+        assert_eq!(found, reported);
+        assert!(lanes.snapshot().is_empty());
+        assert_eq!(lanes.arena().expect("prepared").free(), 2);
+    });
+}
+
+/// Who holds which segment, beside loom: the order in which the steps of a model are run is total.
+#[derive(Default)]
+struct Held([std::sync::atomic::AtomicBool; 3]);
+
+impl Held {
+    fn change(&self, segment: Option<&Segment>, begins: bool) {
+        if let Some(segment) = segment {
+            let held = &self.0[segment.number() as usize];
+            let before = held.swap(begins, std::sync::atomic::Ordering::SeqCst);
+            assert_ne!(before, begins, "segment {} is held twice", segment.number());
+        }
+    }
+}
+
+#[test]
+fn threads_that_take_and_return_never_hold_the_same_segment() {
+    fn take_two_and_return_one(arena: &Arena, held: &Held) -> bool {
+        let first = arena.take(true);
+        held.change(first.as_ref(), true);
+        let second = arena.take(true);
+        held.change(second.as_ref(), true);
+        assert!(arena.free() <= arena.segments());
+        for segment in [&first, &second].into_iter().flatten() {
+            sync::writes(arena.pointer(segment.number()), SEGMENT_BYTES);
+        }
+        held.change(first.as_ref(), false);
+        if let Some(first) = first {
+            arena.give_back(first);
+        }
+        second.is_some()
+    }
+    model(3, || {
+        let arena = Arc::new(Arena::new(3 * SEGMENT_BYTES).expect("memory"));
+        let held = Arc::new(Held::default());
+        let (their_arena, their_held) = (arena.clone(), held.clone());
+        let other = thread::spawn(move || take_two_and_return_one(&their_arena, &their_held));
+        let mut kept = usize::from(take_two_and_return_one(&arena, &held));
+        kept += usize::from(other.join().expect("taker"));
+        assert_eq!(arena.free(), 3 - kept);
+        let rest = std::iter::from_fn(|| arena.take(true));
+        let rest = rest.inspect(|segment| held.change(Some(segment), true));
+        assert_eq!(rest.count(), 3 - kept);
+    });
+}
+
+#[test]
+fn losses_are_seen_as_far_as_they_went_and_never_those_of_another_capture() {
+    model(3, || {
+        let lanes = lanes(1);
+        let theirs = lanes.clone();
+        let sender = thread::spawn(move || {
+            let lost = |capture| u64::from(report(&theirs, word(capture), 1).is_err());
+            let first: u64 = [1; 5].into_iter().map(lost).sum();
+            let second: u64 = [2; 2].into_iter().map(lost).sum();
+            (first, second)
+        });
+        let seen = |capture| {
+            let lanes = lanes.snapshot();
+            lanes.first().map_or(0, |lane| lane.lost(capture).total())
+        };
+        let (early, late) = (seen(2), seen(2));
+        assert!(early <= late && late <= 2, "{early} {late}");
+        assert_eq!(sender.join().expect("sender"), (3, 2));
+        assert_eq!((seen(1), seen(2)), (0, 2));
+    });
+}
+
+#[test]
+fn an_older_capture_that_fails_late_does_not_close_a_newer_one() {
+    model(3, || {
+        gate::set(word(1));
+        let drain = thread::spawn(|| gate::close(1));
+        gate::close(1);
+        gate::set(word(2));
+        drain.join().expect("drain");
+        assert_eq!(gate::load(), word(2));
+        gate::close(2);
+        assert!(gate::is_off());
+    });
+}
