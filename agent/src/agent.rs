@@ -5,16 +5,16 @@ use crate::capture::{
     self, Captures, Origin, Parts, Request, StartError, Started, StopMode, Stopped,
 };
 use crate::components::{Components, Handler};
-use crate::control::handle::Control;
-use crate::control::params::Params;
+use crate::control::owner::Control;
 use crate::dictionary::Dictionary;
 use crate::gate::{self, Word};
 use crate::lanes::Lanes;
+use crate::long::LongQueue;
 use crate::options::{OptionError, Options, split_words};
+use crate::params::Params;
 use crate::process::environment::{Bind, Environment};
-use crate::process::{self, fork};
-use crate::variable::OwnedQueue;
 use crate::{clock, log, profdir};
+use crate::{fork, process};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -35,7 +35,7 @@ pub struct Agent {
     /// Handlers and devices.
     pub components: Arc<Components>,
     /// Rare, long reports.
-    pub owned: Arc<OwnedQueue>,
+    pub long: Arc<LongQueue>,
     /// Start, stop, status.
     pub captures: Arc<Captures>,
     control: Control,
@@ -88,7 +88,7 @@ impl Agent {
                 .map(|b| b.components.copy_in_child())
                 .unwrap_or_default(),
         );
-        let owned = Arc::new(OwnedQueue::default());
+        let long = Arc::new(LongQueue::default());
         let unreadable = Arc::new(AtomicU64::new(0));
         let model_devices = Arc::<Mutex<BTreeMap<u32, u32>>>::default();
         let disabled = Arc::<Mutex<Option<String>>>::default();
@@ -96,7 +96,7 @@ impl Agent {
             lanes: lanes.clone(),
             dictionary: dictionary.clone(),
             components: components.clone(),
-            owned: owned.clone(),
+            long: long.clone(),
             unreadable: unreadable.clone(),
             model_devices: model_devices.clone(),
             disabled: disabled.clone(),
@@ -108,7 +108,7 @@ impl Agent {
             lanes,
             dictionary,
             components,
-            owned,
+            long,
             captures,
             control,
             unreadable,
@@ -263,7 +263,7 @@ pub fn load() {
 /// The agent of this process, made if need be: at load, or by the first call in a forked child, or by a
 /// call that comes before the constructor has run.
 pub fn current() -> &'static Agent {
-    if gate::owned()
+    if gate::is_ours()
         && let Some(agent) = Agent::current()
     {
         return agent;
@@ -305,7 +305,7 @@ fn make() -> &'static Agent {
 fn make_alone() -> &'static Agent {
     let before = Agent::current();
     if let Some(agent) = before
-        && gate::owned()
+        && gate::is_ours()
     {
         return agent;
     }
@@ -349,7 +349,7 @@ pub fn disable(reason: &str) {
 /// Normal exit of the process: ends a running capture within the bound and removes the socket. Does
 /// nothing in a forked child that never used the ABI.
 pub fn exit() {
-    if !gate::owned() {
+    if !gate::is_ours() {
         return;
     }
     if let Some(agent) = Agent::current() {

@@ -11,7 +11,7 @@ mod delivery;
 pub use command::{Command, DEVICES_MAX, Kind};
 pub use delivery::{Delivery, Undelivered};
 
-use crate::control::params::Switches;
+use crate::params::Switches;
 use delivery::{Call, Outbox};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};

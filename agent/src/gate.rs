@@ -97,7 +97,7 @@ pub fn close(number: u64) {
 
 /// Whether this process has made its agent; false in a forked child until it makes its own.
 #[inline]
-pub fn owned() -> bool {
+pub fn is_ours() -> bool {
     GATE.owned.load(Ordering::Acquire) != 0
 }
 

@@ -1,8 +1,8 @@
 //! Everything that libmsprof_agent does inside the profiled process.
 //!
 //! This crate exports no C symbol and has no constructor: the root package's `ffi/` puts the C ABI
-//! over it. The controller uses its protocol (`control`), option (`options`) and PROF_XXX
-//! (`profdir`) modules.
+//! over it. The controller uses what both ends share: `control`'s formats and places, `params`,
+//! `options`, `process`, `profdir`, `records` and `ledger`.
 
 pub mod agent;
 pub mod arena;
@@ -11,17 +11,20 @@ pub mod clock;
 pub mod components;
 pub mod control;
 pub mod dictionary;
+mod fork;
 pub mod gate;
 pub mod lanes;
+pub mod ledger;
 mod log;
+pub mod long;
 pub mod options;
+pub mod params;
 pub mod process;
 pub mod profdir;
 pub mod records;
 pub mod report;
 pub mod ring;
 pub mod sync;
-pub mod variable;
 
 // For the tests that share a module with those in tests/.
 #[cfg(test)]

@@ -9,11 +9,11 @@ use crate::agent::{self, Agent};
 use crate::clock;
 use crate::gate::{self, Word};
 use crate::lanes::{Dropped, OpenRange, RingKey};
+use crate::long::{LongKind, LongReport};
 use crate::records::{
     AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordHead, RecordSize, Trace,
     VARIABLE_MAX, level,
 };
-use crate::variable::{Owned, OwnedKind};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// The report was taken, or dropped and counted.
@@ -213,25 +213,25 @@ fn variable(word: Word, bytes: &[u8]) -> i32 {
         return unreadable(magic);
     };
     if word.takes(trace) {
-        let mut owned: Box<[u8]> = bytes.into();
+        let mut long: Box<[u8]> = bytes.into();
         // The parser walks such a family by this field; the call's own length is what counts.
         let data_len = (bytes.len() - HEAD_SIZE) as u32;
-        owned[DATA_LEN_OFFSET..DATA_LEN_OFFSET + 4].copy_from_slice(&data_len.to_le_bytes());
-        queue(word, trace, OwnedKind::Variable, owned);
+        long[DATA_LEN_OFFSET..DATA_LEN_OFFSET + 4].copy_from_slice(&data_len.to_le_bytes());
+        queue(word, trace, LongKind::Variable, long);
     }
     SUCCESS
 }
 
-fn queue(word: Word, trace: Trace, kind: OwnedKind, bytes: Box<[u8]>) {
+fn queue(word: Word, trace: Trace, kind: LongKind, bytes: Box<[u8]>) {
     if let Some(agent) = Agent::current() {
-        let owned = Owned {
+        let long = LongReport {
             capture: word.number(),
             trace,
             kind,
             bytes,
         };
-        let records = owned.records();
-        if !agent.owned.push(owned) {
+        let records = long.records();
+        if !agent.long.push(long) {
             agent.lanes.lose_homeless(trace, records);
         }
     }
@@ -247,7 +247,7 @@ pub fn data_preprocess(tag: &[u8], device: i32, bytes: &[u8]) -> i32 {
         return BAD_ARGUMENT;
     }
     if word.takes(Trace::Aicpu) {
-        let kind = OwnedKind::DataPreprocess {
+        let kind = LongKind::DataPreprocess {
             tag: tag.into(),
             device: u32::try_from(device).ok(),
         };

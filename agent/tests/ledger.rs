@@ -6,11 +6,11 @@ mod numbered;
 
 use msprof_agent_core::arena::SEGMENT_BYTES;
 use msprof_agent_core::capture::{Captures, Origin, Parts, Request, StopMode};
-use msprof_agent_core::control::params::Params;
 use msprof_agent_core::dictionary::Dictionary;
 use msprof_agent_core::lanes::Lanes;
+use msprof_agent_core::long::LongQueue;
 use msprof_agent_core::options::{Options, split_words};
-use msprof_agent_core::variable::OwnedQueue;
+use msprof_agent_core::params::Params;
 use numbered::{Burst, CLASSES, Door, Ended, Fate, LongReports, Reporter};
 use proptest::prelude::*;
 use std::path::Path;
@@ -133,12 +133,12 @@ fn limit_file_size(bytes: Option<u64>) {
 fn run(plan: &Plan) {
     let temp = tempfile::tempdir().expect("temporary directory");
     let lanes = Arc::new(Lanes::new(plan.segments * SEGMENT_BYTES, GENERATION));
-    let owned: Arc<OwnedQueue> = Arc::default();
+    let queue: Arc<LongQueue> = Arc::default();
     let parts = Parts {
         lanes: lanes.clone(),
         dictionary: Arc::new(dictionary()),
         components: Arc::default(),
-        owned: owned.clone(),
+        long: queue.clone(),
         unreadable: Arc::default(),
         model_devices: Arc::default(),
         disabled: Arc::default(),
@@ -160,7 +160,7 @@ fn run(plan: &Plan) {
             reporter.report(Door::Gate, script.clone());
             running.push((threads, reporter));
         }
-        long.report(number, capture.long_reports, &owned, &lanes);
+        long.report(number, capture.long_reports, &queue, &lanes);
         std::thread::sleep(capture.length);
         for (_, reporter) in running.drain(..capture.ending.min(running.len())) {
             logs.push(reporter.end());

@@ -1,8 +1,8 @@
 //! The words in which results are told (spec 4 section 4.2).
 
 use crate::screen::clean;
-use msprof_agent_core::capture::ledger::Ledger;
 use msprof_agent_core::control::extension::{Op, Outcome, Reply};
+use msprof_agent_core::ledger::Ledger;
 use msprof_agent_core::records::{Trace, TraceCounts};
 use std::fmt::Write;
 
@@ -237,7 +237,7 @@ pub fn spread(started_ns: &[u64]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use msprof_agent_core::capture::ledger::{Anchor, ThreadLedger};
+    use msprof_agent_core::ledger::{Anchor, ThreadLedger};
 
     fn counts(runtime: u64, task: u64) -> TraceCounts {
         let mut counts = TraceCounts::default();

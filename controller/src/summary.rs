@@ -3,7 +3,7 @@
 use crate::command::shown;
 use crate::report::by_trace;
 use crate::screen::clean;
-use msprof_agent_core::capture::ledger::{CaptureState, Ledger};
+use msprof_agent_core::ledger::{CaptureState, Ledger};
 use msprof_agent_core::profdir::check::{Severity, check};
 use msprof_agent_core::profdir::reader::{Profile, ReadError};
 use msprof_agent_core::profdir::summary::{ApiRow, Summary, summarize};

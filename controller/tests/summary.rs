@@ -2,7 +2,7 @@
 
 mod support;
 
-use msprof_agent_core::capture::ledger::{Anchor, CaptureState, Ledger, ThreadLedger};
+use msprof_agent_core::ledger::{Anchor, CaptureState, Ledger, ThreadLedger};
 use msprof_agent_core::profdir::{Place, ProfDir, Setup};
 use msprof_agent_core::records::{ApiRecord, MAGIC, Trace, TraceCounts, level};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The running account of one thread: what its records became.
 
-use super::ledger::{Ledger, ThreadLedger};
+use crate::ledger::{Ledger, ThreadLedger};
 use crate::records::TraceCounts;
 
 /// Threads with a row of their own in the ledger; the rest is summed under tid 0.

@@ -5,13 +5,13 @@
 //! goes on emptying the rings, so that everything that was reported is counted as lost.
 
 use super::account::{self, Account};
-use super::handle::{DrainHandle, Order, Progress};
-use super::ledger::{Anchor, CaptureState, Ledger};
+use super::drain_handle::{DrainHandle, Order, Progress};
 use super::output::Output;
 use super::{Parts, StartError, Stopped};
 use crate::arena::SEGMENT_BYTES;
 use crate::clock;
 use crate::lanes::{Lane, MadeRing};
+use crate::ledger::{Anchor, CaptureState, Ledger};
 use crate::process;
 use crate::ring::Consumer;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
@@ -56,7 +56,7 @@ pub struct Drain {
     lanes: Vec<LaneDrain>,
     lanes_version: Option<u64>,
     /// Account of reports that went through no lane.
-    owned: Account,
+    long: Account,
     progress: Arc<Progress>,
 }
 
@@ -70,7 +70,7 @@ impl Drain {
             parts,
             lanes: Vec::new(),
             lanes_version: None,
-            owned: Account::default(),
+            long: Account::default(),
             progress: Arc::default(),
         }
     }
@@ -137,7 +137,7 @@ impl Drain {
         // Names first: a killed process then leaves no record whose name is missing.
         self.output.write_names();
         self.refresh_lanes();
-        self.take_owned();
+        self.take_long();
         let mut lanes = std::mem::take(&mut self.lanes);
         let mut full = 0;
         for lane in &mut lanes {
@@ -279,11 +279,11 @@ impl Drain {
     }
 
     /// Files long and legacy reports.
-    fn take_owned(&mut self) {
-        while let Some(owned) = self.parts.owned.pop() {
+    fn take_long(&mut self) {
+        while let Some(long) = self.parts.long.pop() {
             // A report that came too late for the capture in which it was made.
-            if owned.capture == self.number {
-                self.output.write_owned(&owned, &mut self.owned);
+            if long.capture == self.number {
+                self.output.write_long(&long, &mut self.long);
             }
         }
     }
@@ -296,9 +296,9 @@ impl Drain {
             account.dropped = lane.lane.lost(self.number);
             account::add(&mut ledger, &account);
         }
-        let mut owned = self.owned;
-        owned.dropped = self.parts.lanes.homeless();
-        account::add(&mut ledger, &owned);
+        let mut long = self.long;
+        long.dropped = self.parts.lanes.homeless();
+        account::add(&mut ledger, &long);
         ledger.unreadable = self.parts.unreadable.load(Ordering::Relaxed);
         ledger
             .model_devices

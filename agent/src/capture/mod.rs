@@ -4,33 +4,31 @@
 //!
 //! No lock is held while components are commanded or files are written.
 
-pub mod ledger;
-
 mod account;
 mod drain;
+mod drain_handle;
 mod gathered;
-mod handle;
-mod outcome;
 mod output;
+mod request;
 mod router;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::{Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped};
+pub use request::{Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped};
 
 use crate::clock;
 use crate::components::{Components, Session};
-use crate::control::params::{Fill, SampleFill, Selection};
 use crate::dictionary::Dictionary;
 use crate::gate::{self, Word};
 use crate::lanes::Lanes;
+use crate::ledger::{Anchor, Ledger};
+use crate::long::LongQueue;
+use crate::params::{Fill, SampleFill, Selection};
 use crate::process;
 use crate::profdir::{ProfDir, Setup};
 use crate::records::Trace;
-use crate::variable::OwnedQueue;
 use drain::Drain;
-use ledger::Ledger;
 use output::Output;
 use parking_lot::Mutex;
 use state::{Machine, Running, State, Turn};
@@ -57,7 +55,7 @@ pub struct Parts {
     /// Handlers and devices.
     pub components: Arc<Components>,
     /// Rare, long reports.
-    pub owned: Arc<OwnedQueue>,
+    pub long: Arc<LongQueue>,
     /// Reports that the parser could not read, of the running capture.
     pub unreadable: Arc<AtomicU64>,
     /// Devices of GE model indices, for the ledger.
@@ -162,7 +160,7 @@ impl Captures {
         Ok((running, started))
     }
 
-    fn setup(&self, request: &Request, index: u64, start: ledger::Anchor) -> Setup {
+    fn setup(&self, request: &Request, index: u64, start: Anchor) -> Setup {
         let params = &request.params;
         let parent = match params.result_dir() {
             Some(dir) => PathBuf::from(dir),

@@ -5,16 +5,16 @@
 use super::Stopped;
 use super::account::Account;
 use super::gathered::Gathered;
-use super::ledger::{Anchor, CaptureState, Ledger};
 use super::router::{RouteKey, Router};
-use crate::control::params::{Params, SampleFill};
 use crate::dictionary::Dictionary;
 use crate::gate;
 use crate::lanes::RingKey;
+use crate::ledger::{Anchor, CaptureState, Ledger};
+use crate::long::{LongKind, LongReport};
+use crate::params::{Params, SampleFill};
 use crate::process;
 use crate::profdir::{self, FamilyId, Place, ProfDir, ProfDirError};
 use crate::records::{RecordSize, Trace, TraceCounts};
-use crate::variable::{Owned, OwnedKind};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -215,17 +215,17 @@ impl Output {
     }
 
     /// Files a long or legacy report.
-    pub fn write_owned(&mut self, owned: &Owned, account: &mut Account) {
+    pub fn write_long(&mut self, long: &LongReport, account: &mut Account) {
         let mut counts = TraceCounts::default();
-        counts.add(owned.trace, owned.records());
-        let family = match &owned.kind {
-            OwnedKind::Variable => {
+        counts.add(long.trace, long.records());
+        let family = match &long.kind {
+            LongKind::Variable => {
                 let name = "unaging.variable.capture_op_info";
                 self.dir.family(Place::Host, name, None)
             }
-            OwnedKind::DataPreprocess { tag, device } => self.legacy_family(tag, *device),
+            LongKind::DataPreprocess { tag, device } => self.legacy_family(tag, *device),
         };
-        self.write(family, &owned.bytes, &counts, account);
+        self.write(family, &long.bytes, &counts, account);
     }
 
     /// Family of a DATA_PREPROCESS report; device 64 stands for the host (spec 3 section 3).

@@ -9,7 +9,7 @@
 //! The lock is held for the change of state alone. Whoever starts or stops holds a [`Turn`] meanwhile, and
 //! others wait for its end with a limit.
 
-use super::handle::DrainHandle;
+use super::drain_handle::DrainHandle;
 use super::{Origin, StartError, StopError, Stopped};
 use crossbeam_channel::{Receiver, TryRecvError};
 use parking_lot::{Condvar, Mutex, MutexGuard};

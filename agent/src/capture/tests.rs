@@ -5,16 +5,16 @@
 mod numbered;
 
 use super::drain::Drain;
-use super::handle::DrainHandle;
-use super::ledger::Ledger;
+use super::drain_handle::DrainHandle;
 use super::output::Output;
 use super::{Parts, Stopped};
 use crate::arena::SEGMENT_BYTES;
 use crate::clock;
-use crate::control::params::Params;
 use crate::dictionary::Dictionary;
 use crate::gate::Word;
 use crate::lanes::Lanes;
+use crate::ledger::Ledger;
+use crate::params::Params;
 use crate::profdir::{ProfDir, Setup, slice_name};
 use crate::records::level;
 use numbered::{Burst, CLASSES, Door, Ended, Fate, LongReports, Reporter};
@@ -119,7 +119,7 @@ fn parts(segments: usize) -> Parts {
         lanes: Arc::new(Lanes::new(segments * SEGMENT_BYTES, 1)),
         dictionary: Arc::new(dictionary),
         components: Arc::default(),
-        owned: Arc::default(),
+        long: Arc::default(),
         unreadable: Arc::default(),
         model_devices: Arc::default(),
         disabled: Arc::default(),
@@ -193,9 +193,9 @@ fn run(plan: &Plan) {
         }
         if index > 0 {
             // Long reports that come too late for their capture.
-            long.report_late(number - 1, &parts.owned);
+            long.report_late(number - 1, &parts.long);
         }
-        long.report(number, capture.long_reports, &parts.owned, &parts.lanes);
+        long.report(number, capture.long_reports, &parts.long, &parts.lanes);
         if let Some(Fault::Removed(after)) = &capture.fault {
             std::thread::sleep(*after);
             remove(&path);

@@ -13,7 +13,7 @@ mod line;
 
 pub use counter::read as cpu_counter;
 
-use crate::capture::ledger::Anchor;
+use crate::ledger::Anchor;
 use line::{Line, Sample};
 use parking_lot::Mutex;
 use std::time::Duration;

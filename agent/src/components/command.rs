@@ -1,6 +1,6 @@
 //! The command that a component's handler receives, 5424 bytes (spec 2 section 2.3).
 
-use crate::control::params::Switches;
+use crate::params::Switches;
 use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Devices that one command can name; device ids are below it too.

@@ -12,7 +12,7 @@
 //!
 //! Unknown keys in a body are ignored on both sides, so that versions can differ.
 
-use crate::capture::ledger::Ledger;
+use crate::ledger::Ledger;
 use serde::{Deserialize, Serialize};
 
 /// Key in the params by which our controller announces itself; its value is an [`Announcement`].

@@ -8,10 +8,10 @@
 use super::connection::Connection;
 use super::extension::{self, Frame, Hello, Op, Outcome, Reply};
 use super::operation::Event;
-use super::params::Params;
 use super::reply::{answer, failure, greet, start_reply, status_reply, stop_reply};
 use super::wire::{self, MESSAGE_SIZE, Message, kind, status};
 use crate::capture::{StartError, Status};
+use crate::params::Params;
 use std::time::{Duration, Instant};
 
 /// A message that was begun has to be complete within this.

@@ -2,7 +2,6 @@
 
 pub mod environment;
 pub mod fd;
-pub mod fork;
 pub mod peer;
 pub mod user;
 

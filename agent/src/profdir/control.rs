@@ -7,7 +7,7 @@ use super::error::ProfDirError;
 use super::facts::HostFacts;
 use super::names::LocalTime;
 use super::writer::{DeviceClock, Setup};
-use crate::capture::ledger::Anchor;
+use crate::ledger::Anchor;
 use serde_json::{Map, Value, json};
 
 /// Device number that stands for the host in every file of the host directory.

@@ -7,7 +7,7 @@
 use super::families::Place;
 use super::listing::{families_of, list, place_of};
 use super::writer::LEDGER_FILE;
-use crate::capture::ledger::Ledger;
+use crate::ledger::Ledger;
 use crate::records::{AdditionalRecord, ApiRecord, CompactRecord};
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};

@@ -10,7 +10,7 @@ use super::families::{FamilyId, Place};
 use super::files::{self, Dir};
 use super::names;
 use super::slices::{Slices, is_full};
-use crate::capture::ledger::{Anchor, Ledger};
+use crate::ledger::{Anchor, Ledger};
 use crate::records::TraceCounts;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -9,6 +9,7 @@
 use msprof_agent_core::capture::Stopped;
 use msprof_agent_core::gate::{self, Word};
 use msprof_agent_core::lanes::{Dropped, Lanes, RINGS, RingKey};
+use msprof_agent_core::long::{LongKind, LongQueue, LongReport};
 use msprof_agent_core::process::current_tid;
 use msprof_agent_core::profdir::check::{self, Severity};
 use msprof_agent_core::profdir::reader::{Family, Kind, Profile};
@@ -16,7 +17,6 @@ use msprof_agent_core::records::{
     AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordHead, RecordSize, Trace,
     TraceCounts, level,
 };
-use msprof_agent_core::variable::{Owned, OwnedKind, OwnedQueue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -335,7 +335,7 @@ pub struct LongReports {
 
 impl LongReports {
     /// Makes `count` of them, as `report::additional` does.
-    pub fn report(&mut self, capture: u64, count: u32, queue: &OwnedQueue, lanes: &Lanes) {
+    pub fn report(&mut self, capture: u64, count: u32, queue: &LongQueue, lanes: &Lanes) {
         for _ in 0..count {
             let number = self.reports.len() as u64;
             let kept = queue.push(long_report(capture, number));
@@ -353,12 +353,12 @@ impl LongReports {
     }
 
     /// Makes one for a capture whose stop has overtaken it: it is to be found nowhere.
-    pub fn report_late(&self, capture: u64, queue: &OwnedQueue) {
+    pub fn report_late(&self, capture: u64, queue: &LongQueue) {
         queue.push(long_report(capture, u64::MAX));
     }
 }
 
-fn long_report(capture: u64, number: u64) -> Owned {
+fn long_report(capture: u64, number: u64) -> LongReport {
     const PAYLOAD: usize = 600;
     let stamp = Stamp {
         thread: u32::MAX,
@@ -371,10 +371,10 @@ fn long_report(capture: u64, number: u64) -> Owned {
     let mut bytes = vec![0; HEAD_SIZE + PAYLOAD];
     bytes[..HEAD_SIZE].copy_from_slice(stamp.head(PAYLOAD).as_bytes());
     stamp.fill(&mut bytes[HEAD_SIZE..]);
-    Owned {
+    LongReport {
         capture,
         trace: Trace::Task,
-        kind: OwnedKind::Variable,
+        kind: LongKind::Variable,
         bytes: bytes.into(),
     }
 }

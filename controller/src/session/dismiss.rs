@@ -2,9 +2,9 @@
 
 use super::QUIT_REPLIES;
 use crate::conn::{Arrived, Connection};
-use msprof_agent_core::control::params::Params;
 use msprof_agent_core::control::wire::{self, Message, kind, status};
 use msprof_agent_core::options::Options;
+use msprof_agent_core::params::Params;
 use std::time::{Duration, Instant};
 
 /// How long the answer to the params, and the replies to the quit, are waited for.

@@ -4,9 +4,9 @@
 
 pub mod stock;
 
-use msprof_agent_core::capture::ledger::Ledger;
 use msprof_agent_core::control::extension::{self, Hello, Op, Outcome, Reply, Request};
 use msprof_agent_core::control::wire::{self, Message};
+use msprof_agent_core::ledger::Ledger;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value};
 use std::io::{Read, Write};

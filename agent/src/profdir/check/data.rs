@@ -5,7 +5,7 @@ use super::super::reader::{Family, Kind, Profile, ReadError, Records, VariableRe
 use super::super::summary::EventKey;
 use super::super::writer::LEDGER_FILE;
 use super::Report;
-use crate::capture::ledger::CaptureState;
+use crate::ledger::CaptureState;
 use crate::records::{
     AdditionalRecord, ApiRecord, CompactRecord, MAGIC, Trace, TraceCounts, level,
 };

@@ -1,7 +1,7 @@
 //! File systems that fail, and what is left then.
 
 use super::*;
-use crate::capture::ledger::Ledger;
+use crate::ledger::Ledger;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 

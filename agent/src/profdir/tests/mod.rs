@@ -9,7 +9,7 @@ mod stock_parser;
 mod writing;
 
 use super::*;
-use crate::capture::ledger::Anchor;
+use crate::ledger::Anchor;
 use crate::records::{ApiRecord, MAGIC, TraceCounts, level};
 use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes;

@@ -459,10 +459,10 @@ pub(super) fn write(parent: &Path) -> (PathBuf, TraceCounts) {
     let family = dir.family(Place::Host, "unaging.additional.type_info_dic", None);
     dir.append(family, &lines, &none).expect("appended");
     dir.finish(anchor(1_000_000_000)).expect("finished");
-    let ledger = crate::capture::ledger::Ledger {
+    let ledger = crate::ledger::Ledger {
         pid: 4321,
         capture: 1,
-        state: crate::capture::ledger::CaptureState::Complete,
+        state: crate::ledger::CaptureState::Complete,
         start: anchor(0),
         stop: Some(anchor(1_000_000_000)),
         devices: vec![0],

@@ -1,7 +1,7 @@
 //! What a capture without trouble leaves.
 
 use super::*;
-use crate::capture::ledger::{CaptureState, Ledger};
+use crate::ledger::{CaptureState, Ledger};
 use crate::records::Trace;
 use std::os::unix::fs::PermissionsExt;
 

@@ -12,8 +12,8 @@ mod switches;
 pub use fill::{Fill, SampleFill};
 pub use switches::{Selection, Switches, TaskLevel, bit};
 
-use super::extension::{Announcement, PARAMS_KEY, PROTOCOL_VERSION};
-use super::wire::{self, PARAMS_TEXT_MAX};
+use crate::control::extension::{Announcement, PARAMS_KEY, PROTOCOL_VERSION};
+use crate::control::wire::{self, PARAMS_TEXT_MAX};
 use crate::options::table::{Form, MODEL_EXECUTION};
 use crate::options::{Options, rule};
 use serde_json::{Map, Value};

@@ -8,7 +8,7 @@ const CAPACITY: usize = 256;
 
 /// Where an owned report goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OwnedKind {
+pub enum LongKind {
     /// A record of more than 256 bytes.
     Variable,
     /// Legacy records of the module DATA_PREPROCESS.
@@ -22,13 +22,13 @@ pub enum OwnedKind {
 
 /// One report in a buffer of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owned {
+pub struct LongReport {
     /// Number of the capture that it was reported in.
     pub capture: u64,
     /// Trace that it counts for.
     pub trace: Trace,
     /// Where it goes.
-    pub kind: OwnedKind,
+    pub kind: LongKind,
     /// As reported.
     pub bytes: Box<[u8]>,
 }
@@ -36,11 +36,11 @@ pub struct Owned {
 /// Legacy binary records have this size (spec 3 section 6.3).
 const LEGACY_RECORD: usize = 128;
 
-impl Owned {
+impl LongReport {
     /// How many records it counts as: the binary ones of the old reporter interface come several at a
     /// time, its text counts as one.
     pub fn records(&self) -> u64 {
-        let legacy = matches!(self.kind, OwnedKind::DataPreprocess { .. });
+        let legacy = matches!(self.kind, LongKind::DataPreprocess { .. });
         let binary = self.bytes.starts_with(&MAGIC.to_le_bytes())
             && self.bytes.len().is_multiple_of(LEGACY_RECORD);
         if legacy && binary {
@@ -53,26 +53,26 @@ impl Owned {
 
 /// The queue from application threads to the drain.
 #[derive(Debug)]
-pub struct OwnedQueue {
-    sender: Sender<Owned>,
-    receiver: Receiver<Owned>,
+pub struct LongQueue {
+    sender: Sender<LongReport>,
+    receiver: Receiver<LongReport>,
 }
 
-impl Default for OwnedQueue {
+impl Default for LongQueue {
     fn default() -> Self {
         let (sender, receiver) = bounded(CAPACITY);
-        OwnedQueue { sender, receiver }
+        LongQueue { sender, receiver }
     }
 }
 
-impl OwnedQueue {
+impl LongQueue {
     /// Adds a report; false when the queue is full. Never waits.
-    pub fn push(&self, owned: Owned) -> bool {
+    pub fn push(&self, owned: LongReport) -> bool {
         self.sender.try_send(owned).is_ok()
     }
 
     /// The oldest report.
-    pub fn pop(&self) -> Option<Owned> {
+    pub fn pop(&self) -> Option<LongReport> {
         self.receiver.try_recv().ok()
     }
 }

@@ -1,8 +1,8 @@
 //! What is asked of a capture and what comes of it.
 
 use super::STOP_LIMIT;
-use super::ledger::Ledger;
-use crate::control::params::Params;
+use crate::ledger::Ledger;
+use crate::params::Params;
 use crate::profdir::ProfDirError;
 use std::io;
 use std::path::PathBuf;

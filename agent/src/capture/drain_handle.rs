@@ -1,7 +1,7 @@
 //! The controlling end of a drain thread.
 
 use super::Stopped;
-use super::ledger::{Anchor, Ledger};
+use crate::ledger::{Anchor, Ledger};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use std::sync::Arc;
