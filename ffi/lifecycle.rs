@@ -10,7 +10,20 @@ use std::ffi::{c_char, c_void};
 
 #[ctor::ctor(unsafe)]
 fn load() {
-    guard(agent::load);
+    guard(|| {
+        if is_second_copy() {
+            agent::stay_inert("another copy of the library in this process takes the records");
+        }
+        agent::load();
+    });
+}
+
+/// Whether another copy of this library comes before us in the order of symbols: components report to it,
+/// so two sockets would only confuse.
+fn is_second_copy() -> bool {
+    // SAFETY: the name is a C string; the call only looks a symbol up.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"msprof_agent_version".as_ptr()) };
+    !first.is_null() && first as usize != crate::own::msprof_agent_version as *const () as usize
 }
 
 #[dtor::dtor(unsafe)]

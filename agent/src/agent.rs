@@ -40,6 +40,8 @@ pub struct Agent {
     pub captures: Arc<Captures>,
     control: Control,
     unreadable: Arc<AtomicU64>,
+    /// This copy of the library brings up no socket.
+    inert: AtomicBool,
     /// Whether the socket comes up at the next use.
     bind_at_use: AtomicBool,
     /// Directories that MsprofGetPath gave out.
@@ -112,6 +114,7 @@ impl Agent {
             captures,
             control,
             unreadable,
+            inert: AtomicBool::new(before.is_some_and(|b| b.inert.load(Ordering::Acquire))),
             bind_at_use: AtomicBool::new(false),
             paths: Dictionary::default(),
             model_devices,
@@ -135,9 +138,16 @@ impl Agent {
 
     /// Makes sure that the control socket is up, where the environment wants one.
     pub fn ensure_control(&self) {
-        if self.environment.bind() != Bind::Off && self.disabled().is_none() {
+        if self.bind() != Bind::Off && self.disabled().is_none() {
             self.control.ensure();
         }
+    }
+
+    fn bind(&self) -> Bind {
+        if self.inert.load(Ordering::Acquire) {
+            return Bind::Off;
+        }
+        self.environment.bind()
     }
 
     /// The application finalizes: a running capture and the control socket end.
@@ -176,7 +186,7 @@ impl Agent {
 
     /// Starts a capture from inside the program; `options` are words of the msprof command line.
     pub fn start(
-        &self,
+        &'static self,
         options: &str,
         output: Option<PathBuf>,
     ) -> Result<Started, ProgramStartError> {
@@ -190,20 +200,23 @@ impl Agent {
             params.set_result_dir("");
             default_dir = output;
         }
-        let started = self.captures.start(&Request {
+        let request = Request {
             params,
             origin: Origin::Program,
             default_dir,
             need_device: false,
-        })?;
-        Ok(started)
+        };
+        let started = on_own_thread(move || self.captures.start(&request));
+        Ok(started.map_err(StartError::Thread)??)
     }
 
     /// Stops the running capture from inside the program.
-    pub fn stop(&self) -> Result<Stopped, String> {
-        self.captures
-            .stop(StopMode::NORMAL, &mut |_| {})
-            .map_err(|error| error.to_string())
+    pub fn stop(&'static self) -> Result<Stopped, String> {
+        let stop = move || self.captures.stop(StopMode::NORMAL, &mut |_| {});
+        match on_own_thread(stop) {
+            Ok(stopped) => stopped.map_err(|error| error.to_string()),
+            Err(error) => Err(StartError::Thread(error).to_string()),
+        }
     }
 
     /// Directory of the running capture as a C string that is never freed; empty when none runs.
@@ -243,10 +256,19 @@ impl Agent {
     }
 }
 
+/// Called by the constructor instead of binding: this copy of the library is not to be used.
+pub fn stay_inert(reason: &str) {
+    let agent = current();
+    if agent.environment.dynamic {
+        tracing::warn!("no control socket: {reason}");
+    }
+    agent.inert.store(true, Ordering::Release);
+}
+
 /// Called by the constructor, before the program runs where that is possible.
 pub fn load() {
     let agent = current();
-    match agent.environment.bind() {
+    match agent.bind() {
         Bind::Load => {
             // First: from the socket on, a client may open the gate.
             gate::answer();
@@ -353,14 +375,7 @@ pub fn exit() {
         return;
     }
     if let Some(agent) = Agent::current() {
-        let mode = StopMode {
-            tell_components: false,
-            limit: agent.environment.exit_timeout,
-            only: None,
-        };
-        agent.captures.refuse_starts(true);
-        let _ = agent.captures.stop(mode, &mut |_| {});
-        agent.captures.wait_written(mode.limit);
+        agent.captures.exit(agent.environment.exit_timeout);
         agent.control.remove_socket();
     }
 }
@@ -368,4 +383,20 @@ pub fn exit() {
 /// Ticks of the clock of all records.
 pub fn ticks() -> u64 {
     clock::now()
+}
+
+/// Runs `task` on a thread of ours and waits for it: files are written there with all signals blocked
+/// (RLIMIT_FSIZE sends one), and the program's thread is at no point where pthread_cancel acts.
+fn on_own_thread<R: Send + 'static>(
+    task: impl FnOnce() -> R + Send + 'static,
+) -> std::io::Result<R> {
+    let (sender, result) = crossbeam_channel::bounded(1);
+    process::spawn("msprof-op", move || {
+        // Received below, unless the process is ending.
+        let _ = sender.send(task());
+    })?;
+    // Disconnected by a panic, which has turned the agent off.
+    result
+        .recv()
+        .map_err(|_| std::io::Error::other("an internal error ended it"))
 }

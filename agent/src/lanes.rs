@@ -20,31 +20,48 @@ use once_cell::sync::OnceCell;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::compiler_fence;
 
 /// Memory that has its pages before a start is answered: 5 ms of work, room for 300,000 api records.
 const PREFAULT_AT_START: usize = 12 << 20;
 
 /// The current thread's hold on its lane; marks the lane as ended when the thread ends.
-struct LaneHold(Cell<Option<Arc<Lane>>>);
+struct LaneHold {
+    lane: Cell<Option<Arc<Lane>>>,
+    /// The thread is in the middle of a report.
+    busy: Cell<bool>,
+}
+
+impl LaneHold {
+    const fn new() -> LaneHold {
+        LaneHold {
+            lane: Cell::new(None),
+            busy: Cell::new(false),
+        }
+    }
+}
 
 impl Drop for LaneHold {
     fn drop(&mut self) {
-        if let Some(lane) = self.0.take() {
+        if let Some(lane) = self.lane.take() {
             // Lanes lie on the heap, so this is harmless in a forked child as well.
             lane.end();
         }
     }
 }
 
-per_thread!(LANE: LaneHold = LaneHold(Cell::new(None)));
+per_thread!(LANE: LaneHold = LaneHold::new());
 
 /// Why a record was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
     /// Counted in the thread's own counter.
     Counted,
-    /// The thread is past its end or has no lane: the caller must count it.
+    /// The thread is past its end: the caller files or counts it another way.
     NoLane,
+    /// A signal handler reported in the middle of a report of its own thread: the caller counts it, with
+    /// nothing that a signal handler may not do.
+    Nested,
 }
 
 /// All lanes of the process and the memory of their rings.
@@ -58,6 +75,8 @@ pub struct Lanes {
     version: AtomicU64,
     /// Losses of threads that have no lane (past their end); any thread.
     homeless: [AtomicU64; Trace::ALL.len()],
+    /// Rings that found no segment at all since [`Lanes::prepare`].
+    starved: AtomicU64,
 }
 
 impl Lanes {
@@ -71,6 +90,7 @@ impl Lanes {
             all: Mutex::default(),
             version: AtomicU64::new(0),
             homeless: Default::default(),
+            starved: AtomicU64::new(0),
         }
     }
 
@@ -81,6 +101,7 @@ impl Lanes {
         for count in &self.homeless {
             count.store(0, Ordering::Relaxed);
         }
+        self.starved.store(0, Ordering::Relaxed);
         Ok(())
     }
 
@@ -109,6 +130,7 @@ impl Lanes {
                 _ => match first_of_capture(arena, lane, slot, key, number) {
                     Some(producer) => producer,
                     None => {
+                        self.starved.fetch_add(1, Ordering::Relaxed);
                         lane.lose(number, trace);
                         return Err(Dropped::Counted);
                     }
@@ -124,14 +146,21 @@ impl Lanes {
         })
     }
 
-    /// Runs `f` with the current thread's lane, which is made if need be.
+    /// Runs `f` with the current thread's lane, which is made if need be. A signal handler that reports
+    /// while its thread is in here is turned away.
     #[inline]
     fn with_lane<R>(&self, f: impl FnOnce(&Lane) -> Result<R, Dropped>) -> Result<R, Dropped> {
         LANE.try_with(|hold| {
-            // SAFETY: only this thread has access to its own cell, and the reference that is made
-            // here ends before anything can replace the content (`adopt` runs before `f`).
-            let current = unsafe { &*hold.0.as_ptr() };
-            match current {
+            if hold.busy.replace(true) {
+                return Err(Dropped::Nested);
+            }
+            // A handler on this thread sees the flag before anything below, and its end after it.
+            compiler_fence(Ordering::SeqCst);
+            // SAFETY: only this thread has access to its own cell, the flag keeps its signal handlers out,
+            // and the reference that is made here ends before anything can replace the content (`adopt`
+            // runs before `f`).
+            let current = unsafe { &*hold.lane.as_ptr() };
+            let result = match current {
                 // A lane of another generation was made by the process that forked us: its rings
                 // are not mapped here.
                 Some(lane) if lane.generation == self.generation => f(lane),
@@ -139,7 +168,10 @@ impl Lanes {
                     let lane = self.adopt(hold);
                     f(&lane)
                 }
-            }
+            };
+            compiler_fence(Ordering::SeqCst);
+            hold.busy.set(false);
+            result
         })
         .unwrap_or(Err(Dropped::NoLane))
     }
@@ -149,7 +181,7 @@ impl Lanes {
         let lane = Arc::new(Lane::new(process::current_tid(), self.generation));
         self.all.lock().push(lane.clone());
         self.version.fetch_add(1, Ordering::Release);
-        hold.0.set(Some(lane.clone()));
+        hold.lane.set(Some(lane.clone()));
         lane
     }
 
@@ -176,6 +208,11 @@ impl Lanes {
     #[cold]
     pub fn lose_homeless(&self, trace: Trace, records: u64) {
         self.homeless[trace as usize].fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Whether threads lost records because not even a first segment was free.
+    pub fn starved(&self) -> bool {
+        self.starved.load(Ordering::Relaxed) != 0
     }
 
     /// What threads without a lane lost since [`Lanes::prepare`].

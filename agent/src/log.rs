@@ -8,6 +8,7 @@ use crate::process::fd::keep_above_standard;
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -73,6 +74,8 @@ impl Subscriber for Lines {
         // A log that cannot be written must not disturb the program.
         let _ = match &self.file {
             Some(file) => (&*file).write_all(&bytes),
+            // A pipe that nobody reads must not hold anybody up: the line is dropped.
+            None if !has_room(rustix::stdio::stderr()) => Ok(()),
             // Not through std, whose lock a fork may leave held.
             None => rustix::io::write(rustix::stdio::stderr(), &bytes)
                 .map(drop)
@@ -88,6 +91,16 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
     fn enter(&self, _: &span::Id) {}
     fn exit(&self, _: &span::Id) {}
+}
+
+fn has_room(fd: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(&fd, PollFlags::OUT)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
 }
 
 /// Appends the fields of an event: the message as it is, others as `name=value`.

@@ -1,16 +1,22 @@
-//! Rare reports that fit no ring: a bounded queue of owned buffers.
+//! Rare reports that fit no ring: a queue of owned buffers, bounded by bytes.
 
+use crate::lanes::RingKey;
 use crate::records::{MAGIC, Trace};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Buffers that wait at most; at 64 KiB each this bounds the memory to 16 MiB.
-const CAPACITY: usize = 256;
+/// Bytes that wait at most.
+const BYTES_MAX: usize = 16 << 20;
+/// What a small report takes beside its own bytes.
+const OVERHEAD: usize = 128;
 
-/// Where an owned report goes.
+/// Where a report goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LongKind {
     /// A record of more than 256 bytes.
     Variable,
+    /// A record of a thread that has no rings any more: a destructor reports.
+    Record(RingKey),
     /// Legacy records of the module DATA_PREPROCESS.
     DataPreprocess {
         /// AICPU, DP, ...
@@ -56,23 +62,41 @@ impl LongReport {
 pub struct LongQueue {
     sender: Sender<LongReport>,
     receiver: Receiver<LongReport>,
+    waiting_bytes: AtomicUsize,
 }
 
 impl Default for LongQueue {
     fn default() -> Self {
-        let (sender, receiver) = bounded(CAPACITY);
-        LongQueue { sender, receiver }
+        let (sender, receiver) = unbounded();
+        LongQueue {
+            sender,
+            receiver,
+            waiting_bytes: AtomicUsize::new(0),
+        }
     }
 }
 
+fn weight(report: &LongReport) -> usize {
+    report.bytes.len() + OVERHEAD
+}
+
 impl LongQueue {
-    /// Adds a report; false when the queue is full. Never waits.
-    pub fn push(&self, owned: LongReport) -> bool {
-        self.sender.try_send(owned).is_ok()
+    /// Adds a report; false when too much waits already. Never waits.
+    pub fn push(&self, report: LongReport) -> bool {
+        let weight = weight(&report);
+        let before = self.waiting_bytes.fetch_add(weight, Ordering::Relaxed);
+        if before + weight > BYTES_MAX || self.sender.send(report).is_err() {
+            self.waiting_bytes.fetch_sub(weight, Ordering::Relaxed);
+            return false;
+        }
+        true
     }
 
     /// The oldest report.
     pub fn pop(&self) -> Option<LongReport> {
-        self.receiver.try_recv().ok()
+        let report = self.receiver.try_recv().ok()?;
+        self.waiting_bytes
+            .fetch_sub(weight(&report), Ordering::Relaxed);
+        Some(report)
     }
 }

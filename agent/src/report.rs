@@ -14,7 +14,7 @@ use crate::records::{
     AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordHead, RecordSize, Trace,
     VARIABLE_MAX, level,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// The report was taken, or dropped and counted.
 pub const SUCCESS: i32 = 0;
@@ -155,16 +155,20 @@ unsafe fn take<const N: usize>(word: Word, size: RecordSize, aging: u32, record:
     if record.is_null() {
         return BAD_ARGUMENT;
     }
-    // SAFETY: every record begins with magic and level; callers need not align theirs.
-    let (magic, level) = unsafe {
-        (
-            record.cast::<u16>().read_unaligned(),
-            record.cast::<u16>().add(1).read_unaligned(),
-        )
+    // SAFETY: every record begins with 24 bytes of this layout or longer; callers need not align theirs.
+    let head = unsafe { record.cast::<RecordHead>().read_unaligned() };
+    // SAFETY: an api record has 40 bytes, with the end at this place.
+    let end = (size == RecordSize::Api).then(|| unsafe {
+        let end = record.add(std::mem::offset_of!(ApiRecord, end));
+        end.cast::<u64>().read_unaligned()
+    });
+    let Some(trace) = classify(&head, end) else {
+        return unreadable(head.magic);
     };
-    let Some(trace) = classify(magic, level, size == RecordSize::Api) else {
-        return unreadable(magic);
-    };
+    // SAFETY: an additional record has 256 bytes, and the count lies right behind the name's id.
+    if size == RecordSize::Additional && unsafe { has_too_many_tensors(&head, record) } {
+        return unreadable(head.magic);
+    }
     if !word.takes(trace) {
         return SUCCESS;
     }
@@ -176,19 +180,48 @@ unsafe fn take<const N: usize>(word: Word, size: RecordSize, aging: u32, record:
         aging: aging == 1,
     };
     // SAFETY: by this function's contract.
-    let pushed = unsafe { agent.lanes.push::<N>(word, key, trace, record) };
-    if pushed == Err(Dropped::NoLane) {
-        agent.lanes.lose_homeless(trace, 1);
+    match unsafe { agent.lanes.push::<N>(word, key, trace, record) } {
+        Ok(()) | Err(Dropped::Counted) => {}
+        Err(Dropped::Nested) => agent.lanes.lose_homeless(trace, 1),
+        Err(Dropped::NoLane) => {
+            // A destructor of the thread or, on the main thread, of the program.
+            // SAFETY: by this function's contract.
+            let bytes = unsafe { std::slice::from_raw_parts(record, N) };
+            queue(word, trace, LongKind::Record(key), bytes.into());
+        }
     }
     SUCCESS
 }
 
+/// The trace of a record that the parser can read: it drops the whole family for one of another magic or
+/// level, and everything for a time that does not fit a signed number (spec 3 section 9). `end` is that of
+/// an api or event record.
 #[inline]
-fn classify(magic: u16, level: u16, is_api: bool) -> Option<Trace> {
-    if magic != MAGIC {
-        return None;
-    }
-    Trace::of(level, is_api)
+fn classify(head: &RecordHead, end: Option<u64>) -> Option<Trace> {
+    let fits = |time: u64| time <= i64::MAX as u64;
+    // In an api record the begin lies where others have their time.
+    let readable = head.magic == MAGIC
+        && fits(head.time)
+        && end.is_none_or(|end| fits(end) || end == ApiRecord::EVENT_END);
+    readable
+        .then(|| Trace::of(head.level, end.is_some()))
+        .flatten()
+}
+
+/// Whether a tensor_info record claims more tensors than it has room for: the parser loops over that many
+/// (spec 3 section 6.3).
+///
+/// # Safety
+/// `record` is valid for reads of 256 bytes.
+#[inline]
+unsafe fn has_too_many_tensors(head: &RecordHead, record: *const u8) -> bool {
+    const TENSOR_INFO: u32 = 1;
+    const COUNT_OFFSET: usize = 32;
+    const TENSORS_MAX: u32 = 5;
+    head.level == level::NODE
+        && head.kind == TENSOR_INFO
+        // SAFETY: inside the record.
+        && unsafe { record.add(COUNT_OFFSET).cast::<u32>().read_unaligned() } > TENSORS_MAX
 }
 
 /// A record that would make the parser drop its whole family (spec 3 section 9).
@@ -207,10 +240,11 @@ fn unreadable(magic: u16) -> i32 {
 
 #[cold]
 fn variable(word: Word, bytes: &[u8]) -> i32 {
-    let magic = u16::from_le_bytes([bytes[0], bytes[1]]);
-    let level = u16::from_le_bytes([bytes[2], bytes[3]]);
-    let Some(trace) = classify(magic, level, false) else {
-        return unreadable(magic);
+    let Ok((head, _)) = RecordHead::read_from_prefix(bytes) else {
+        return BAD_ARGUMENT;
+    };
+    let Some(trace) = classify(&head, None) else {
+        return unreadable(head.magic);
     };
     if word.takes(trace) {
         let mut long: Box<[u8]> = bytes.into();

@@ -158,7 +158,7 @@ impl Producer {
     /// one that the ring was made with.
     #[inline]
     pub unsafe fn push<const N: usize>(&mut self, arena: &Arena, record: *const u8) -> bool {
-        if self.head == self.capacity && !self.go_on(arena) {
+        if self.head >= self.capacity && !self.go_on(arena) {
             return false;
         }
         // SAFETY: the place is inside the segment and behind `head`, so the consumer does not read it; the

@@ -153,14 +153,28 @@ fn head(text: &mut String, path: &Path, profile: &Profile, ledger: Option<&Ledge
         ledger.pid,
         seconds.unwrap_or_default()
     );
-    counted(text, "records:", &ledger.written);
-    let _ = writeln!(
-        text,
-        "{} bytes of data from {} threads",
-        ledger.bytes,
-        ledger.threads.len()
-    );
-    counted(text, "lost:", &ledger.lost);
+    if ledger.stop.is_none() {
+        // The account is as old as a second; what came after it can only be counted in the files.
+        counted(text, "records, when last accounted for:", &ledger.written);
+        counted(text, "lost until then:", &ledger.lost);
+        let _ = writeln!(
+            text,
+            "{} bytes of data on disk; what was lost after that is not known",
+            profile.bytes()
+        );
+    } else {
+        counted(text, "records:", &ledger.written);
+        // The last row sums up further threads.
+        let more = ledger.threads.last().is_some_and(|row| row.tid == 0);
+        let _ = writeln!(
+            text,
+            "{} bytes of data from {}{} threads",
+            ledger.bytes,
+            if more { "more than " } else { "" },
+            ledger.threads.len() - usize::from(more)
+        );
+        counted(text, "lost:", &ledger.lost);
+    }
     if ledger.aged_out.total() > 0 {
         counted(text, "deleted for the storage limit:", &ledger.aged_out);
     }

@@ -26,6 +26,8 @@ const SLEEP_BUSY: Duration = Duration::from_millis(1);
 const MAX_AGE: Duration = Duration::from_millis(10);
 /// Full segments of one ring that are written before the other rings have their turn.
 const SEGMENTS_PER_TURN: usize = 32;
+/// How often the account so far is written into the directory.
+const LEDGER_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the account is made visible to `status`, and the dictionary is looked at.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -89,8 +91,10 @@ impl Drain {
         if let Some(error) = self.output.error() {
             return Err(StartError::Output(error.to_owned()));
         }
+        let ended = self.progress.clone();
         let thread = process::spawn("msprof-drain", move || {
             let stopped = self.run(&received);
+            ended.ended.store(true, Ordering::Release);
             // Nobody may be waiting any more: then the directory alone tells.
             let _ = sender.send(stopped);
         })
@@ -107,6 +111,7 @@ impl Drain {
         let mut sleep = SLEEP_BUSY;
         let mut snapshot_at = Instant::now();
         let mut anchored_at = Instant::now();
+        let mut ledger_at = Instant::now();
         loop {
             match orders.recv_timeout(sleep) {
                 Ok(Order::AddDevice(device)) => self.output.add_device(device),
@@ -125,6 +130,11 @@ impl Drain {
             if snapshot_at.elapsed() >= SNAPSHOT_INTERVAL {
                 snapshot_at = Instant::now();
                 self.publish_snapshot();
+                if ledger_at.elapsed() >= LEDGER_INTERVAL {
+                    // For whoever finds the directory of a killed process.
+                    ledger_at = Instant::now();
+                    self.publish_ledger();
+                }
                 if self.has_leisure() {
                     self.output.start_write_back();
                 }
@@ -311,7 +321,7 @@ impl Drain {
         *self.progress.ledger.lock() = self.sum_up();
     }
 
-    /// Writes the ledger of a capture that has just begun: what a killed process leaves behind.
+    /// Writes the account so far into the directory: what a killed process leaves behind.
     fn publish_ledger(&mut self) {
         let ledger = self.sum_up();
         self.output.write_ledger(&ledger);
@@ -327,6 +337,10 @@ impl Drain {
             self.close(&mut lane);
         }
         self.output.write_names();
+        if self.parts.lanes.starved() {
+            let note = "some threads found no buffer at all; raise MSPROF_AGENT_BUFFER_MB";
+            self.output.note(note.to_owned());
+        }
         self.ledger.stop = Some(stop);
         self.ledger.state = CaptureState::Complete;
         self.output.finish(stop);

@@ -5,7 +5,7 @@ use crate::ledger::{Anchor, Ledger};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What the drain thread is told.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Progress {
     pub remaining: AtomicU64,
     /// The account as of the last tenth of a second.
     pub ledger: Mutex<Ledger>,
+    /// Everything is written.
+    pub ended: AtomicBool,
 }
 
 /// The controlling end of a drain thread.

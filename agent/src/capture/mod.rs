@@ -141,6 +141,7 @@ impl Captures {
             // Made a moment ago, and nobody knows of it.
             let _ = std::fs::remove_dir_all(&path);
         })?;
+        self.machine.watch(number, &drain);
         self.count.store(index, Ordering::Relaxed);
         gate::set(Word::capturing(number, selection.bits()));
         let started_ns = clock::now();
@@ -286,6 +287,26 @@ impl Captures {
             }
             std::thread::sleep(STEP);
         }
+    }
+
+    /// The process exits: ends whatever is captured within `limit`, without the components, and without the
+    /// thread that may be in the middle of a start or stop.
+    pub fn exit(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        self.refuse_starts(true);
+        let between =
+            |state: &State| matches!(state, State::Starting | State::Stopping | State::Broken);
+        if self.machine.with(between) {
+            self.machine.finish_now(clock::anchor(), deadline);
+            return;
+        }
+        let mode = StopMode {
+            tell_components: false,
+            limit,
+            only: None,
+        };
+        let _ = self.stop(mode, &mut |_| {});
+        self.wait_written(deadline.saturating_duration_since(Instant::now()));
     }
 
     /// While the application finalizes, no capture begins.

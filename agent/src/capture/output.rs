@@ -219,6 +219,10 @@ impl Output {
         let mut counts = TraceCounts::default();
         counts.add(long.trace, long.records());
         let family = match &long.kind {
+            LongKind::Record(ring) => {
+                self.write_records(*ring, &long.bytes, account);
+                return;
+            }
             LongKind::Variable => {
                 let name = "unaging.variable.capture_op_info";
                 self.dir.family(Place::Host, name, None)

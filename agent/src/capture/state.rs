@@ -9,11 +9,15 @@
 //! The lock is held for the change of state alone. Whoever starts or stops holds a [`Turn`] meanwhile, and
 //! others wait for its end with a limit.
 
-use super::drain_handle::DrainHandle;
+use super::drain_handle::{DrainHandle, Order, Progress};
 use super::{Origin, StartError, StopError, Stopped};
-use crossbeam_channel::{Receiver, TryRecvError};
+use crate::gate;
+use crate::ledger::Anchor;
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a start waits for another start or stop.
@@ -60,6 +64,8 @@ struct Inner {
     state: State,
     /// The application finalizes: no new capture.
     refusing: bool,
+    /// The drain that was started last, whoever holds its handle.
+    drain: Option<(u64, Sender<Order>, Weak<Progress>)>,
 }
 
 /// The state and those who wait for its change.
@@ -169,6 +175,31 @@ impl Machine {
                 inner.state = State::Broken;
                 None
             }
+        }
+    }
+
+    /// A drain was started: [`Machine::finish_now`] can end it, whoever is about to use its handle.
+    pub fn watch(&self, number: u64, drain: &DrainHandle) {
+        let progress = Arc::downgrade(&drain.progress);
+        self.inner.lock().drain = Some((number, drain.orders.clone(), progress));
+    }
+
+    /// For exit, while another thread is in the middle of a start or stop: ends the capture without it and
+    /// waits for the drain thread at most until `deadline`.
+    pub fn finish_now(&self, stop: Anchor, deadline: Instant) {
+        const STEP: Duration = Duration::from_millis(2);
+        let Some((number, orders, progress)) = self.inner.lock().drain.take() else {
+            return;
+        };
+        gate::close(number);
+        // Fails when the thread has ended already.
+        let _ = orders.send(Order::Finish { stop, note: None });
+        let ended = || {
+            let progress = progress.upgrade();
+            progress.is_none_or(|progress| progress.ended.load(Ordering::Acquire))
+        };
+        while !ended() && Instant::now() < deadline {
+            std::thread::sleep(STEP);
         }
     }
 

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// A handler that takes longer than this no longer holds up the others.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Commands that wait for one handler at most; each takes 5.4 KB.
+const WAITING_MAX: usize = 1000;
+
 /// The commands that a handler has yet to run.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -26,8 +29,15 @@ struct Queue {
 
 impl Outbox {
     /// Adds a command behind those that wait.
+    ///
+    /// Bounded: handlers that open and close devices when they are told of a device could go on for ever.
     pub fn push(&self, command: Box<Command>) {
-        self.queue.lock().waiting.push_back(command);
+        let mut queue = self.queue.lock();
+        if queue.waiting.len() < WAITING_MAX {
+            queue.waiting.push_back(command);
+        } else {
+            tracing::warn!("a component is told too much at once; a command to it was dropped");
+        }
     }
 
     /// Whether the handler has run beyond a deadline and has not returned since. What is queued meanwhile

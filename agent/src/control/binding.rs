@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Clients that may wait to be accepted.
@@ -105,6 +105,8 @@ fn bind_in(dir: &Path, key: u32, uid: u32) -> Result<Binding, BindError> {
     let temporary = dir.join(format!(".msprof-{}-{key}", crate::process::current_pid()));
     let _ = fs::remove_file(&temporary);
     let socket = listen(&temporary).map_err(system)?;
+    // A umask may have taken the owner's own bits.
+    let _ = fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600));
     let linked = link_to_name(&temporary, &path, uid);
     let _ = fs::remove_file(&temporary);
     linked?;
@@ -204,6 +206,11 @@ impl Binding {
     /// Readable when something happened to the file; `None`: look now and then.
     pub fn watch(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether the program has left our descriptors alone.
+    pub fn is_intact(&self) -> bool {
+        self.socket.is_ours() && self.watch.as_ref().is_none_or(ParentOnly::is_ours)
     }
 
     /// Where the file is.

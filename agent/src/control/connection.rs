@@ -90,6 +90,11 @@ impl Connection {
         self.socket.as_fd()
     }
 
+    /// Whether the program has left the descriptor alone.
+    pub fn is_intact(&self) -> bool {
+        self.socket.is_ours()
+    }
+
     /// Whether output waits for room.
     pub fn wants_to_write(&self) -> bool {
         !self.output.is_empty()

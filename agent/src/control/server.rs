@@ -34,7 +34,7 @@ const PARAMS_LIMIT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_millis(1200);
 /// Clients at once; more wait in the backlog.
 const CONNECTIONS_MAX: usize = 16;
-/// When the system has no descriptor left, the next client is tried after this.
+/// When there is no descriptor or no room left, the next client is tried after this.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Without inotify, or when the file could not be made again, it is looked at this often.
 const FILE_CHECK: Duration = Duration::from_secs(2);
@@ -83,6 +83,13 @@ impl Server {
         };
         while !self.is_shut() {
             self.turn(&binding);
+            if !self.is_intact(&binding) {
+                // Neither the waker nor the listener can be used; another MsprofInit makes new ones.
+                tracing::error!(
+                    "the program has closed the agent's descriptors: no control socket"
+                );
+                break;
+            }
             let now = Instant::now();
             if self.is_exiting() || now < self.rebind_at.unwrap_or(now) {
                 continue;
@@ -161,6 +168,10 @@ impl Server {
     /// Sleeps until something happens and handles it.
     fn turn(&mut self, binding: &Binding) {
         let (file_event, accepts) = self.wait(binding);
+        self.drop_lost_descriptors();
+        if !self.is_intact(binding) {
+            return;
+        }
         if file_event {
             binding.drain_watch();
         }
@@ -175,6 +186,20 @@ impl Server {
         }
         if accepts {
             self.accept(binding);
+        }
+    }
+
+    /// A program that closes all descriptors may have files of its own under our numbers by now.
+    fn is_intact(&self, binding: &Binding) -> bool {
+        self.wake.is_ours() && binding.is_intact()
+    }
+
+    fn drop_lost_descriptors(&mut self) {
+        for index in (0..self.clients.len()).rev() {
+            if !self.clients[index].connection.is_intact() {
+                let client = self.clients.swap_remove(index);
+                self.client_gone(&client);
+            }
         }
     }
 
@@ -193,7 +218,7 @@ impl Server {
         let listener = binding.socket();
         let watch = binding.watch();
         let sockets: Vec<_> = self.clients.iter().map(|c| c.connection.socket()).collect();
-        let listens = if self.clients.len() < CONNECTIONS_MAX && accept_at.is_none() {
+        let listens = if accept_at.is_none() {
             PollFlags::IN
         } else {
             PollFlags::empty()
@@ -212,7 +237,7 @@ impl Server {
         if rustix::event::poll(&mut fds, timeout.as_ref()).is_err() {
             return (false, false);
         }
-        if !fds[0].revents().is_empty() {
+        if !fds[0].revents().is_empty() && self.wake.is_ours() {
             let mut counter = [0u8; 8];
             let _ = rustix::io::read(wake, &mut counter);
         }
@@ -222,6 +247,10 @@ impl Server {
     }
 
     fn accept(&mut self, binding: &Binding) {
+        if self.clients.len() >= CONNECTIONS_MAX && !self.drop_oldest_silent() {
+            self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
+            return;
+        }
         match connection::accept(binding.socket()) {
             Accepted::Client(connection) => self.clients.push(Client {
                 connection,
@@ -230,6 +259,26 @@ impl Server {
             Accepted::Nobody => {}
             Accepted::Later => self.accept_at = Some(Instant::now() + ACCEPT_PAUSE),
         }
+    }
+
+    /// Makes room for another client: the one that has said nothing for the longest time goes, if it had a
+    /// second for it.
+    fn drop_oldest_silent(&mut self) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let latest = Instant::now() + PARAMS_LIMIT - PATIENCE;
+        let oldest = self
+            .clients
+            .iter()
+            .enumerate()
+            .filter_map(|(index, client)| match client.phase {
+                Phase::Params(until) if until <= latest => Some((until, index)),
+                _ => None,
+            })
+            .min();
+        if let Some((_, index)) = oldest {
+            self.clients.swap_remove(index);
+        }
+        oldest.is_some()
     }
 
     /// Reads, answers and times out one client. Called at every turn: cheap when nothing is there.

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// Lowest descriptor that is ours to use: a program that closed its standard descriptors must not
 /// get one of ours in their place.
@@ -11,8 +12,6 @@ const LOWEST: RawFd = 3;
 /// Sockets and the like that a forked child must close; enough for the listener, its waker, its
 /// watch and every client at once.
 const TRACKED: usize = 64;
-
-static CLOSE_IN_CHILD: [AtomicI32; TRACKED] = [const { AtomicI32::new(-1) }; TRACKED];
 
 /// The descriptor itself, or a copy that is not below 3.
 pub fn keep_above_standard(fd: OwnedFd) -> Result<OwnedFd, rustix::io::Errno> {
@@ -45,22 +44,66 @@ pub fn punch_hole(file: &File, offset: u64, len: u64) -> io::Result<()> {
     Ok(rustix::fs::fallocate(file, mode, offset, len)?)
 }
 
+/// A descriptor and the file that it was opened for. A program that closes descriptors it does not know
+/// may get our number for a file of its own: then it is no longer ours.
+struct Tracked {
+    raw: AtomicI32,
+    dev: AtomicU64,
+    ino: AtomicU64,
+}
+
+static CLOSE_IN_CHILD: [Tracked; TRACKED] = [const {
+    Tracked {
+        raw: AtomicI32::new(-1),
+        dev: AtomicU64::new(0),
+        ino: AtomicU64::new(0),
+    }
+}; TRACKED];
+
+/// Device and inode of an open file; async-signal-safe.
+fn identity(fd: BorrowedFd<'_>) -> Option<(u64, u64)> {
+    let found = rustix::fs::fstat(fd).ok()?;
+    #[allow(clippy::useless_conversion)] // u32 on some architectures
+    Some((u64::from(found.st_dev), u64::from(found.st_ino)))
+}
+
 /// A descriptor that a forked child closes.
 #[derive(Debug)]
 pub struct ParentOnly {
-    fd: OwnedFd,
+    fd: ManuallyDrop<OwnedFd>,
     slot: Option<usize>,
+    identity: Option<(u64, u64)>,
 }
 
 impl ParentOnly {
     /// Registers `fd`. Beyond the bound it is kept unregistered: a child then merely holds it open.
     pub fn new(fd: OwnedFd) -> ParentOnly {
-        let raw = fd.as_raw_fd();
-        let slot = CLOSE_IN_CHILD.iter().position(|slot| {
-            slot.compare_exchange(-1, raw, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+        let identity = identity(fd.as_fd());
+        let slot = identity.and_then(|(dev, ino)| {
+            CLOSE_IN_CHILD.iter().position(|slot| {
+                let free = slot.raw.compare_exchange(
+                    -1,
+                    fd.as_raw_fd(),
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
+                if free.is_ok() {
+                    slot.dev.store(dev, Ordering::Relaxed);
+                    slot.ino.store(ino, Ordering::Release);
+                }
+                free.is_ok()
+            })
         });
-        ParentOnly { fd, slot }
+        ParentOnly {
+            fd: ManuallyDrop::new(fd),
+            slot,
+            identity,
+        }
+    }
+
+    /// Whether the number still stands for the file that it was opened for.
+    pub fn is_ours(&self) -> bool {
+        identity(self.fd.as_fd()) == self.identity
     }
 }
 
@@ -73,7 +116,11 @@ impl AsFd for ParentOnly {
 impl Drop for ParentOnly {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            CLOSE_IN_CHILD[slot].store(-1, Ordering::Release);
+            CLOSE_IN_CHILD[slot].raw.store(-1, Ordering::Release);
+        }
+        if self.is_ours() {
+            // SAFETY: dropped once, here; nobody uses the descriptor afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.fd) };
         }
     }
 }
@@ -81,8 +128,17 @@ impl Drop for ParentOnly {
 /// In a forked child: closes what belongs to the parent. Async-signal-safe.
 pub fn close_in_child() {
     for slot in &CLOSE_IN_CHILD {
-        let raw = slot.swap(-1, Ordering::AcqRel);
-        if raw >= 0 {
+        let raw = slot.raw.swap(-1, Ordering::AcqRel);
+        if raw < 0 {
+            continue;
+        }
+        let known = (
+            slot.dev.load(Ordering::Relaxed),
+            slot.ino.load(Ordering::Acquire),
+        );
+        // SAFETY: used for a system call only, which fails if the number is not open.
+        let fd = unsafe { BorrowedFd::borrow_raw(raw) };
+        if identity(fd) == Some(known) {
             // SAFETY: in the child the owner of this descriptor (an agent object of the parent) is
             // abandoned and never used, so closing its copy disturbs nobody.
             unsafe { libc::close(raw) };

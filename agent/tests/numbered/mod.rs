@@ -314,7 +314,7 @@ fn burst_of(
         let kept = match stamp.push(lanes, word) {
             Ok(()) => true,
             Err(Dropped::Counted) => false,
-            Err(Dropped::NoLane) => panic!("a thread that lives has a lane"),
+            Err(Dropped::NoLane | Dropped::Nested) => panic!("a thread that lives has a lane"),
         };
         log.reports.push(Report {
             capture: stamp.capture,
