@@ -24,7 +24,7 @@ demo: cann
 	TARGET=$(TARGET) sh examples/demo.sh
 
 test: cann
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 
 # Models of the code between a report and the drain (agent/tests/loom.rs). In a directory of its own, since the flag has
 # everything built anew.

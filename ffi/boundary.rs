@@ -55,6 +55,7 @@ pub fn guard<R: OnPanic>(body: impl FnOnce() -> R) -> R {
 /// first use.
 #[inline]
 pub fn used<R: OnPanic>(body: impl FnOnce(&'static agent::Agent) -> R) -> R {
+    let _not_cancelled = process::NotCancelled::new();
     guard(|| body(agent::used()))
 }
 

@@ -23,7 +23,8 @@ fn load() {
 fn is_second_copy() -> bool {
     // SAFETY: the name is a C string; the call only looks a symbol up.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"msprof_agent_version".as_ptr()) };
-    !first.is_null() && first as usize != crate::own::msprof_agent_version as *const () as usize
+    let ours = crate::own::msprof_agent_version as *const ();
+    !first.is_null() && !std::ptr::eq(first.cast_const().cast(), ours)
 }
 
 #[dtor::dtor(unsafe)]

@@ -77,7 +77,7 @@ fn state_of(agent: &Agent, size: u32) -> MsprofAgentStatus {
 /// Starts a capture from inside the program, also without PROFILING_MODE=dynamic. `options` are words of
 /// the msprof command line such as "--runtime-api=on --aicpu=on", NULL or "" for the defaults. `output`
 /// is the directory in which PROF_XXX is made, NULL for what the options say, else
-/// $ASCEND_WORK_PATH/profiling_data, else the directory of the program. Returns 0, -1 for a bad option,
+/// $ASCEND_WORK_PATH/profiling_data, else the current directory. Returns 0, -1 for a bad option,
 /// 5 when it cannot start; msprof_agent_last_error says why.
 ///
 /// # Safety

@@ -195,7 +195,11 @@ impl Agent {
         clock::prepare();
         let options = split_words(options).and_then(Options::parse_words)?;
         let mut params = Params::from_options(&options, process::current_pid());
-        let mut default_dir = capture::default_dir(self.environment.work_path.as_deref());
+        // Not the directory of the program, which in Python is that of the interpreter.
+        let mut default_dir = match &self.environment.work_path {
+            Some(work_path) => capture::default_dir(Some(work_path)),
+            None => PathBuf::from("."),
+        };
         if let Some(output) = output {
             params.set_result_dir("");
             default_dir = output;
@@ -339,6 +343,9 @@ fn make_alone() -> &'static Agent {
             std::panic::set_hook(Box::new(|_| {}));
             if environment.dynamic {
                 log::init(&environment);
+                for complaint in &environment.complaints {
+                    tracing::warn!("{complaint}");
+                }
                 profdir::prime_time_zone();
                 clock::prepare();
             }

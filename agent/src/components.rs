@@ -237,6 +237,11 @@ impl Components {
         }
     }
 
+    /// Whether no handler is registered.
+    pub fn is_empty(&self) -> bool {
+        self.state.lock().components.is_empty()
+    }
+
     /// Open devices, ascending.
     pub fn devices(&self) -> Vec<u32> {
         let open = self.open_devices.load(Ordering::Acquire);

@@ -6,7 +6,6 @@
 //! record and counts it; the report still returns success, since components would log every failure.
 
 use crate::agent::{self, Agent};
-use crate::clock;
 use crate::gate::{self, Word};
 use crate::lanes::{Dropped, OpenRange, RingKey};
 use crate::long::{LongKind, LongReport};
@@ -14,6 +13,7 @@ use crate::records::{
     AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordHead, RecordSize, Trace,
     VARIABLE_MAX, level,
 };
+use crate::{clock, process};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// The report was taken, or dropped and counted.
@@ -43,6 +43,7 @@ fn open_gate() -> Option<Word> {
 
 #[cold]
 fn asked() -> Option<Word> {
+    let _not_cancelled = process::NotCancelled::new();
     agent::used();
     Some(gate::load()).filter(|&word| word != Word::OFF && word != Word::ASK)
 }

@@ -164,14 +164,17 @@ fn head(text: &mut String, path: &Path, profile: &Profile, ledger: Option<&Ledge
         );
     } else {
         counted(text, "records:", &ledger.written);
-        // The last row sums up further threads.
-        let more = ledger.threads.last().is_some_and(|row| row.tid == 0);
+        // A row without a thread id sums up what has no row of its own.
+        let named = ledger.threads.iter().filter(|row| row.tid != 0).count();
+        let others = if named < ledger.threads.len() {
+            " and others"
+        } else {
+            ""
+        };
         let _ = writeln!(
             text,
-            "{} bytes of data from {}{} threads",
-            ledger.bytes,
-            if more { "more than " } else { "" },
-            ledger.threads.len() - usize::from(more)
+            "{} bytes of data from {named} threads{others}",
+            ledger.bytes
         );
         counted(text, "lost:", &ledger.lost);
     }

@@ -194,14 +194,18 @@ fn losses_and_notes_of_the_ledger_are_told() {
     ledger.lost.add(Trace::Task, 2);
     ledger.aged_out.add(Trace::Aicpu, 3);
     ledger.unreadable = 4;
-    ledger.threads = vec![ThreadLedger::default(); 2];
+    let row = |tid| ThreadLedger {
+        tid,
+        ..ThreadLedger::default()
+    };
+    ledger.threads = vec![row(11), row(12), row(0)];
     ledger.notes = vec!["the disk was full\u{1b}[0m".to_owned()];
     let path = capture.finish();
     assert_eq!(
         lines(&lab, &path)[2..8],
         [
             "records: 1 (runtime-api 1)",
-            "40 bytes of data from 2 threads",
+            "40 bytes of data from 2 threads and others",
             "lost: 7 (runtime-api 5, task 2)",
             "deleted for the storage limit: 3 (aicpu 3)",
             "refused, since the parser cannot read them: 4",

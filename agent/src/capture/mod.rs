@@ -124,7 +124,7 @@ impl Captures {
         let path = dir.path().to_owned();
         let selection = request.params.selection();
         self.parts.unreadable.store(0, Ordering::Relaxed);
-        let mut notes = first_notes(selection, devices);
+        let mut notes = first_notes(selection);
         let ledger = Ledger {
             agent_version: crate::VERSION.into(),
             pid: process::current_pid(),
@@ -133,6 +133,8 @@ impl Captures {
             notes: notes.clone(),
             ..Ledger::default()
         };
+        // True at the start only, so not for the ledger.
+        notes.extend(missing_note(&self.parts.components, devices));
         let params = request.params.clone();
         let dictionary = self.parts.dictionary.clone();
         let output = Output::new(number, dir, dictionary, params, start);
@@ -369,12 +371,9 @@ impl Captures {
     }
 }
 
-/// What is worth saying at a start although it succeeds.
-fn first_notes(selection: Selection, devices: &[u32]) -> Vec<String> {
+/// What is worth saying of a capture although it succeeds.
+fn first_notes(selection: Selection) -> Vec<String> {
     let mut notes = Vec::new();
-    if devices.is_empty() {
-        notes.push("no device open yet: components are told to report when one is".to_owned());
-    }
     if selection.contains(Trace::Aicpu) {
         notes.push(
             "aicpu: this version does not read device channels; aicpu records that the host \
@@ -383,6 +382,20 @@ fn first_notes(selection: Selection, devices: &[u32]) -> Vec<String> {
         );
     }
     notes
+}
+
+/// What is still missing at the start for components to report.
+fn missing_note(components: &Components, devices: &[u32]) -> Option<String> {
+    if components.is_empty() {
+        return Some(
+            "no component has registered with this agent yet; if the program uses CANN already, its \
+             components report to another libprofapi.so (see Ways in of the README)"
+                .to_owned(),
+        );
+    }
+    devices
+        .is_empty()
+        .then(|| "no device open yet: components are told to report when one is".to_owned())
 }
 
 /// A sentence about modules that did not answer in time.

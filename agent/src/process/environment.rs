@@ -1,5 +1,6 @@
 //! The environment variables that matter, read once at load (a later read would race with setenv).
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct Environment {
     pub log_file: Option<PathBuf>,
     /// Whether LD_PRELOAD names this library: then the constructor ran at program start.
     pub preloaded: bool,
+    /// Values that could not be understood and count as not set, one sentence each.
+    pub complaints: Vec<String>,
 }
 
 const DEFAULT_BUFFER_MB: usize = 64;
@@ -68,16 +71,53 @@ impl Environment {
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Environment {
         let text = |name: &str| lookup(name).and_then(|value| value.into_string().ok());
         let path = |name: &str| lookup(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let complaints = RefCell::new(Vec::new());
+        let complain = |name: &str, valid: &str| {
+            if let Some(value) = lookup(name).filter(|value| !value.is_empty()) {
+                let value = value.to_string_lossy();
+                let sentence = format!("{name}: {value:?} is not {valid}; the default is used");
+                complaints.borrow_mut().push(sentence);
+            }
+        };
         let seconds = |name: &str, default: Duration| {
-            let given = text(name).and_then(|value| value.trim().parse::<f64>().ok());
+            let given = text(name)
+                .and_then(|value| value.trim().parse::<f64>().ok())
+                .filter(|seconds| *seconds >= 0.0);
+            if given.is_none() {
+                complain(name, "a number of seconds");
+            }
             given
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
                 .map_or(default, |seconds| seconds.min(SECONDS_MAX))
         };
         let megabytes = text("MSPROF_AGENT_BUFFER_MB")
             .and_then(|value| value.trim().parse().ok())
-            .filter(|megabytes| BUFFER_MB.contains(megabytes))
-            .unwrap_or(DEFAULT_BUFFER_MB);
+            .filter(|megabytes| BUFFER_MB.contains(megabytes));
+        if megabytes.is_none() {
+            complain("MSPROF_AGENT_BUFFER_MB", "a number from 1 to 16384");
+        }
+        let max_commands = text("MSPROF_AGENT_MAX_COMMANDS").and_then(|v| v.trim().parse().ok());
+        if max_commands.is_none() {
+            complain("MSPROF_AGENT_MAX_COMMANDS", "a number");
+        }
+        let bind = match text("MSPROF_AGENT_BIND").as_deref() {
+            Some("load") => Some(Bind::Load),
+            Some("use") => Some(Bind::Use),
+            Some("off") => Some(Bind::Off),
+            _ => {
+                complain("MSPROF_AGENT_BIND", "load, use or off");
+                None
+            }
+        };
+        let log = text("MSPROF_AGENT_LOG");
+        if !matches!(
+            log.as_deref(),
+            Some("off" | "error" | "warn" | "info" | "debug")
+        ) {
+            complain("MSPROF_AGENT_LOG", "off, error, warn, info or debug");
+        }
+        let idle_timeout = seconds("MSPROF_AGENT_IDLE_TIMEOUT", DEFAULT_IDLE_TIMEOUT);
+        let exit_timeout = seconds("MSPROF_AGENT_EXIT_TIMEOUT", DEFAULT_EXIT_TIMEOUT);
         Environment {
             dynamic: text("PROFILING_MODE").as_deref() == Some("dynamic"),
             key_pid: text("DYNAMIC_PROFILING_KEY_PID")
@@ -88,22 +128,16 @@ impl Environment {
             home: path("HOME"),
             xdg_runtime_dir: path("XDG_RUNTIME_DIR"),
             socket_dir: path("MSPROF_AGENT_SOCKET_DIR"),
-            bind: match text("MSPROF_AGENT_BIND").as_deref() {
-                Some("load") => Some(Bind::Load),
-                Some("use") => Some(Bind::Use),
-                Some("off") => Some(Bind::Off),
-                _ => None,
-            },
+            bind,
             need_device: text("MSPROF_AGENT_NEED_DEVICE").as_deref() == Some("1"),
-            buffer_bytes: megabytes << 20,
-            max_commands: text("MSPROF_AGENT_MAX_COMMANDS")
-                .and_then(|value| value.trim().parse().ok())
-                .unwrap_or(DEFAULT_MAX_COMMANDS),
-            idle_timeout: seconds("MSPROF_AGENT_IDLE_TIMEOUT", DEFAULT_IDLE_TIMEOUT),
-            exit_timeout: seconds("MSPROF_AGENT_EXIT_TIMEOUT", DEFAULT_EXIT_TIMEOUT),
-            log: lookup("MSPROF_AGENT_LOG"),
+            buffer_bytes: megabytes.unwrap_or(DEFAULT_BUFFER_MB) << 20,
+            max_commands: max_commands.unwrap_or(DEFAULT_MAX_COMMANDS),
+            idle_timeout,
+            exit_timeout,
+            log: log.map(OsString::from),
             log_file: path("MSPROF_AGENT_LOG_FILE"),
             preloaded: text("LD_PRELOAD").is_some_and(|list| list.contains("libmsprof_agent")),
+            complaints: complaints.into_inner(),
         }
     }
 
@@ -227,5 +261,12 @@ mod tests {
         assert_eq!(environment.buffer_bytes, 64 << 20);
         assert_eq!(environment.idle_timeout, DEFAULT_IDLE_TIMEOUT);
         assert_eq!(environment.max_commands, 100);
+        assert_eq!(
+            environment.complaints,
+            [
+                "MSPROF_AGENT_BUFFER_MB: \"lots\" is not a number from 1 to 16384; the default is used",
+                "MSPROF_AGENT_IDLE_TIMEOUT: \"nan\" is not a number of seconds; the default is used",
+            ]
+        );
     }
 }

@@ -57,6 +57,40 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("panic without a text")
 }
 
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: i32, old: *mut i32) -> i32;
+}
+
+/// Keeps pthread_cancel from acting on the calling thread until dropped: its unwinding cannot pass our
+/// frames, and glibc aborts the program when it is caught.
+pub struct NotCancelled {
+    before: i32,
+}
+
+impl NotCancelled {
+    /// From here on.
+    pub fn new() -> NotCancelled {
+        const PTHREAD_CANCEL_DISABLE: i32 = 1;
+        let mut before = 0;
+        // SAFETY: the state is the calling thread's own; the old one goes to a local.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before) };
+        NotCancelled { before }
+    }
+}
+
+impl Default for NotCancelled {
+    fn default() -> Self {
+        NotCancelled::new()
+    }
+}
+
+impl Drop for NotCancelled {
+    fn drop(&mut self) {
+        // SAFETY: as above; the state is the one that was found on this thread.
+        unsafe { pthread_setcancelstate(self.before, std::ptr::null_mut()) };
+    }
+}
+
 /// Blocks every signal on the calling thread until dropped.
 struct SignalsBlocked {
     before: libc::sigset_t,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ProfDirError {
     /// The directory or one of its first files could not be made; nothing was left behind.
-    #[error("cannot create {path}: {source}; {}", way_out(source))]
+    #[error("cannot create {path}: {source}; {}", way_out_of_creating(source))]
     Create {
         /// What was to be made.
         path: PathBuf,
@@ -118,6 +118,14 @@ impl ProfDirError {
     /// Whether the batch was refused for the storage limit alone: the capture can go on.
     pub fn is_limit(&self) -> bool {
         matches!(self, ProfDirError::LimitReached { .. })
+    }
+}
+
+/// What the user can do when nothing can be made there.
+fn way_out_of_creating(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => "choose another output directory",
+        _ => way_out(error),
     }
 }
 
