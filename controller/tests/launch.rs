@@ -4,27 +4,12 @@ mod support;
 
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use support::*;
-
-/// A library that does nothing, to be preloaded.
-fn library(lab: &Lab) -> PathBuf {
-    let source = lab.path("agent.c");
-    std::fs::write(&source, "int msprof_test_library = 1;\n").expect("written");
-    let library = lab.path("libmsprof_agent.so");
-    let made = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .status();
-    assert!(made.expect("cc runs").success());
-    library
-}
 
 fn launch(lab: &Lab, options: &[&str], program: &[&str]) -> Run {
     let mut command = lab.msprof();
     command.arg("--dynamic=on").args(options);
-    command.arg(format!("--agent-lib={}", library(lab).display()));
+    command.arg(format!("--agent-lib={}", lab.library().display()));
     command.args(program);
     Run::start(command)
 }
@@ -219,7 +204,7 @@ fn after_quit_the_program_runs_on_and_is_waited_for() {
     run.wait_for("up");
     run.send("quit\n");
     run.close_stdin();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    run.wait_for("the program runs on; waiting for it to end (Ctrl-C ends it)");
     std::fs::write(&gate, "").expect("written");
     run.ended().exits(5);
 }

@@ -155,6 +155,10 @@ impl Controller {
         self.program = Some(program);
         self.serve();
         self.quit();
+        if self.exited.is_none() && !self.end_wanted && !self.terminating {
+            self.screen
+                .say("the program runs on; waiting for it to end (Ctrl-C ends it)");
+        }
         let status = self.wait_for_program();
         match launch::exit_status(status) {
             0 => u8::from(self.failed),

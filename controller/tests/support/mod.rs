@@ -58,6 +58,19 @@ impl Lab {
         command
     }
 
+    /// A library that does nothing, to be preloaded.
+    pub fn library(&self) -> PathBuf {
+        let source = self.path("agent.c");
+        std::fs::write(&source, "int msprof_test_library = 1;\n").unwrap();
+        let library = self.path("libmsprof_agent.so");
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(&source);
+        assert!(cc.status().unwrap().success());
+        library
+    }
+
     /// An attach session to these processes.
     pub fn attach(&self, pids: &[u32]) -> Run {
         let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
