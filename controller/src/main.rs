@@ -8,6 +8,7 @@ mod conn;
 mod controller;
 mod help;
 mod launch;
+mod left;
 mod locate;
 mod process;
 mod prompt;

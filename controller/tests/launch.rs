@@ -57,7 +57,15 @@ fn agent_role() {
         _ => std::env::var("DYNAMIC_PROFILING_KEY_PID").expect("key"),
     };
     let path = dir.join(format!("dynamic_profiling_socket_{key}"));
-    let server = Server::once(&path, move |mut client| serve_extended(&mut client, own));
+    let leave = std::env::var_os("ROLE_LEAVE").map(PathBuf::from);
+    let server = Server::once(&path, move |mut client| match leave {
+        Some(prof) => {
+            serve_start(&mut client, own, &prof);
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            leave_capture(&prof, true);
+        }
+        None => serve_extended(&mut client, own),
+    });
     server.join();
     let _ = std::fs::remove_file(path);
     std::process::exit(std::env::var("ROLE_EXIT").map_or(0, |code| code.parse().expect("code")));
@@ -244,4 +252,27 @@ fn a_program_that_ends_while_capturing_is_no_failure() {
         .exits(0)
         .says("start success")
         .says("ended with exit status 0");
+}
+
+#[test]
+fn the_capture_of_a_program_that_has_ended_is_told_with_its_own_status() {
+    for code in [0, 3] {
+        let lab = Lab::new();
+        let prof = lab.path("out").join("PROF_000001_x");
+        let environment = format!(
+            "--environment=ROLE_EXIT={code};ROLE_LEAVE={}",
+            prof.display()
+        );
+        let words = agent_words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut run = launch(&lab, &[&environment], &words);
+        run.send("start\nstop\n");
+        let ended = run.ended();
+        ended
+            .exits(code)
+            .says("its capture is complete\n  directory: /")
+            .says("records: 2 (runtime-api 2)\n  bytes: 80\n  lost 0\n")
+            .says(&format!("ended with exit status {code}"));
+        assert_eq!(ended.err, "");
+    }
 }

@@ -94,6 +94,8 @@ pub struct Controller {
     terminating: bool,
     /// A single look for further sockets is on its way.
     looking: bool,
+    /// A capture has ended with its process since the last start.
+    ended_with_process: bool,
     /// When captures began, of the command that runs.
     started_ns: Vec<u64>,
     commands: u32,
@@ -126,6 +128,7 @@ impl Controller {
             end_wanted: false,
             terminating: false,
             looking: false,
+            ended_with_process: false,
             started_ns: Vec::new(),
             commands: 0,
             failed: false,
@@ -262,6 +265,9 @@ impl Controller {
 
     /// Sends a command to every target and waits for the replies, which are printed as they come.
     fn dispatch(&mut self, op: Op) {
+        if op == Op::Start {
+            self.ended_with_process = false;
+        }
         if self.program.is_some() && !self.find_targets(op) {
             return;
         }

@@ -31,6 +31,10 @@ impl Controller {
             if !self.targets.is_empty() {
                 return true;
             }
+            if op == Op::Stop && self.ended_with_process {
+                // It has been told how the capture ended.
+                return false;
+            }
             if self.exited.is_some() {
                 let text = format!(
                     "{} failed: the program has ended before it called CANN, or the agent was not loaded into it",

@@ -6,7 +6,7 @@ pub mod stock;
 
 use msprof_agent_core::control::extension::{self, Hello, Op, Outcome, Reply, Request};
 use msprof_agent_core::control::wire::{self, Message};
-use msprof_agent_core::ledger::Ledger;
+use msprof_agent_core::ledger::{CaptureState, Ledger};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value};
 use std::io::{Read, Write};
@@ -194,6 +194,33 @@ pub fn stopped() -> Reply {
         ledger: Some(ledger),
         ..outcome(Outcome::Success)
     }
+}
+
+/// Writes a PROF directory with the account of 2 records, as a process leaves it that ends in the
+/// middle of a capture.
+pub fn leave_capture(dir: &Path, complete: bool) {
+    let mut ledger = stopped().ledger.unwrap();
+    if complete {
+        ledger.state = CaptureState::Complete;
+    } else {
+        ledger.stop = None;
+    }
+    std::fs::create_dir_all(dir.join("host")).unwrap();
+    let text = serde_json::to_string(&ledger).unwrap();
+    std::fs::write(dir.join("msprof_agent.json"), text).unwrap();
+}
+
+/// Serves until a capture into `dir` has started.
+pub fn serve_start(client: &mut Client, pid: u32, dir: &Path) {
+    client.read_params();
+    client.extend(&hello(pid));
+    let (id, op) = client.read_request().expect("start");
+    assert_eq!(op, Op::Start);
+    let reply = Reply {
+        path: Some(dir.to_str().unwrap().to_owned()),
+        ..outcome(Outcome::Success)
+    };
+    client.reply(id, &reply);
 }
 
 /// Serves every request with success until the client is gone.
