@@ -498,3 +498,33 @@ fn a_capture_that_the_process_ended_before_the_stop_is_told_as_stopped() {
     ended.exits(0).says("stop success\n  directory: /");
     server.join();
 }
+
+#[test]
+fn a_target_that_has_only_begun_is_given_time_to_open_its_socket() {
+    let lab = Lab::new();
+    let target = Sleeper::with(&[("PROFILING_MODE", "dynamic")]);
+    let pid = target.pid();
+    let mut run = lab.attach(&[pid]);
+    run.send("start\nstop\nquit\n");
+    std::thread::sleep(Duration::from_millis(500));
+    let server = Server::once(&lab.socket(pid), move |mut client| {
+        serve_extended(&mut client, pid);
+    });
+    let ended = run.ended();
+    ended.exits(0).says("start success").says("stop success");
+    server.join();
+}
+
+#[test]
+fn a_target_that_never_opens_its_socket_is_given_up_after_3_seconds() {
+    let lab = Lab::new();
+    let target = Sleeper::with(&[("PROFILING_MODE", "dynamic")]);
+    let began = Instant::now();
+    let ended = lab.attach(&[target.pid()]).script("start\n");
+    ended.exits(1).warns("not armed: no socket in ");
+    let took = began.elapsed();
+    assert!(
+        took > Duration::from_secs(2) && took < Duration::from_secs(10),
+        "{took:?}"
+    );
+}

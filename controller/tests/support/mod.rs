@@ -87,9 +87,15 @@ pub struct Sleeper(Child);
 
 impl Sleeper {
     pub fn new() -> Sleeper {
+        Sleeper::with(&[])
+    }
+
+    /// One with further environment variables.
+    pub fn with(variables: &[(&str, &str)]) -> Sleeper {
         let mut command = Command::new("sleep");
         command
             .arg("300")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         Sleeper(command.spawn().unwrap())
