@@ -42,6 +42,13 @@ impl Left {
         self.ledger.as_ref().is_ok_and(complete)
     }
 
+    /// Drops notes that the user knows.
+    pub fn leave_out(&mut self, known: &[String]) {
+        if let Ok(ledger) = &mut self.ledger {
+            ledger.notes.retain(|note| !known.contains(note));
+        }
+    }
+
     /// The account.
     pub fn into_ledger(self) -> Option<Ledger> {
         self.ledger.ok()

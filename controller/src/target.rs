@@ -51,6 +51,8 @@ pub struct Target {
     pub capturing: bool,
     /// Bytes that the running command has still to write, where it says so.
     pub progress: Option<u64>,
+    /// Notes that the last start gave.
+    pub noted: Vec<String>,
     /// What a capture left that ended with the session.
     pub left: Option<Box<Left>>,
     commands: Sender<Op>,
@@ -88,9 +90,24 @@ impl Target {
             pending: Vec::new(),
             capturing: false,
             progress: None,
+            noted: Vec::new(),
             left: None,
             commands,
         })
+    }
+
+    /// Drops from a reply the notes that the reply to the start gave already.
+    pub fn leave_out_known_notes(&mut self, op: Op, reply: &mut Reply) {
+        if op == Op::Start {
+            if reply.outcome == Some(Outcome::Success) {
+                self.noted = reply.notes.clone();
+            }
+            return;
+        }
+        reply.notes.retain(|note| !self.noted.contains(note));
+        if let Some(ledger) = &mut reply.ledger {
+            ledger.notes.retain(|note| !self.noted.contains(note));
+        }
     }
 
     /// Hands a command to the thread.

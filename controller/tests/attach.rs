@@ -528,3 +528,34 @@ fn a_target_that_never_opens_its_socket_is_given_up_after_3_seconds() {
         "{took:?}"
     );
 }
+
+#[test]
+fn a_note_that_the_start_gave_is_not_repeated() {
+    let (lab, target) = (Lab::new(), Sleeper::new());
+    let pid = target.pid();
+    let server = Server::once(&lab.socket(pid), move |mut client| {
+        client.read_params();
+        client.extend(&hello(pid));
+        while let Some((id, op)) = client.read_request() {
+            let mut reply = match op {
+                Op::Status | Op::Stop => stopped(),
+                _ => outcome(Outcome::Success),
+            };
+            if op != Op::Quit {
+                reply.notes = vec!["said at the start".into()];
+            }
+            if let Some(ledger) = &mut reply.ledger {
+                ledger.notes = vec!["said at the start".into(), "came later".into()];
+            }
+            client.reply(id, &reply);
+        }
+    });
+    let ended = lab
+        .attach(&[pid])
+        .script("start\nstatus\nstop\nstart\nquit\n");
+    ended.exits(0);
+    let count = |text| ended.out.matches(text).count();
+    assert_eq!(count("note: said at the start"), 2, "{}", ended.out);
+    assert_eq!(count("note: came later"), 2, "{}", ended.out);
+    server.join();
+}

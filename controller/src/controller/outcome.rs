@@ -27,11 +27,17 @@ impl Controller {
                     target.pending.remove(first);
                 }
                 match result {
-                    Ok(reply) => self.replied(index, op, &reply),
+                    Ok(mut reply) => {
+                        self.targets[index].leave_out_known_notes(op, &mut reply);
+                        self.replied(index, op, &reply);
+                    }
                     Err(error) => self.not_replied(index, op, error),
                 }
             }
-            TargetEvent::Left(left) => target.left = Some(left),
+            TargetEvent::Left(mut left) => {
+                left.leave_out(&target.noted);
+                target.left = Some(left);
+            }
             TargetEvent::Gone(error) => self.gone(index, &error),
         }
     }
