@@ -194,7 +194,11 @@ fn losses_and_notes_of_the_ledger_are_told() {
     ledger.lost.add(Trace::Task, 2);
     ledger.aged_out.add(Trace::Aicpu, 3);
     ledger.unreadable = 4;
-    ledger.threads = vec![ThreadLedger::default(); 2];
+    let thread = |tid| ThreadLedger {
+        tid,
+        ..ThreadLedger::default()
+    };
+    ledger.threads = vec![thread(1), thread(2)];
     ledger.notes = vec!["the disk was full\u{1b}[0m".to_owned()];
     let path = capture.finish();
     assert_eq!(
