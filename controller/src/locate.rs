@@ -354,6 +354,22 @@ impl LaunchSearch {
             .collect()
     }
 
+    /// Descendants of the program with a socket of their own that has not been connected to.
+    pub fn armed(&self) -> Vec<u32> {
+        let family = self.child.map_or_else(Vec::new, process::family);
+        let is_new = |path: PathBuf| {
+            let meta = std::fs::symlink_metadata(&path).ok();
+            let identity = meta.map(|meta| (meta.dev(), meta.ino()));
+            identity.is_some_and(|identity| !self.settled.contains(&identity))
+                && probe::probe(&path) == Presence::Alive
+        };
+        let armed = |pid: &u32| {
+            let name = places::socket_name(*pid);
+            self.dirs.iter().any(|dir| is_new(dir.join(&name)))
+        };
+        family.into_iter().filter(armed).collect()
+    }
+
     fn connect(&mut self, path: &Path, child: u32) -> Option<Attached> {
         let meta = std::fs::symlink_metadata(path).ok()?;
         let identity = (meta.dev(), meta.ino());

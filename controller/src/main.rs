@@ -148,8 +148,8 @@ fn launch(
         .map(|dir| dir.display().to_string())
         .collect();
     let found = sender.clone();
-    let search = Search::start(looker, move |attached| {
-        let _ = found.send(Event::Found(attached));
+    let search = Search::start(looker, move |looked| {
+        let _ = found.send(Event::Looked(looked));
     });
     let waiter = std::thread::Builder::new().name("program".to_owned());
     let waiting = waiter.spawn(move || {

@@ -57,15 +57,25 @@ fn agent_role() {
         _ => std::env::var("DYNAMIC_PROFILING_KEY_PID").expect("key"),
     };
     let path = dir.join(format!("dynamic_profiling_socket_{key}"));
-    let leave = std::env::var_os("ROLE_LEAVE").map(PathBuf::from);
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    let (leave, peer) = (variable("ROLE_LEAVE"), variable("ROLE_PEER"));
     let server = Server::once(&path, move |mut client| match leave {
         Some(prof) => {
             serve_start(&mut client, own, &prof);
             std::thread::sleep(std::time::Duration::from_millis(100));
             leave_capture(&prof, true);
         }
-        None => serve_extended(&mut client, own),
+        None => serve_extended_with(&mut client, own, || {
+            if let Some(gate) = &peer {
+                // The other one is armed between the command and its answer.
+                std::fs::write(gate, "").expect("written");
+                wait_for_file(&gate.with_extension("up"));
+            }
+        }),
     });
+    if let Some(up) = variable("ROLE_UP") {
+        std::fs::write(up, "").expect("written");
+    }
     server.join();
     let _ = std::fs::remove_file(path);
     std::process::exit(std::env::var("ROLE_EXIT").map_or(0, |code| code.parse().expect("code")));
@@ -275,4 +285,25 @@ fn the_capture_of_a_program_that_has_ended_is_told_with_its_own_status() {
             .says(&format!("ended with exit status {code}"));
         assert_eq!(ended.err, "");
     }
+}
+
+#[test]
+fn armed_processes_that_the_first_start_did_not_reach_are_named() {
+    let lab = Lab::new();
+    let words = agent_words().join(" ");
+    let gate = lab.path("gate");
+    let gate = gate.display();
+    let script = format!(
+        "ROLE_KEY=own ROLE_GATE={gate} ROLE_UP={gate}.up {words} & other=$!; echo other=$other.; \
+         ROLE_PEER={gate} {words}; kill $other"
+    );
+    let mut run = launch(&lab, &[], &["sh", "-c", &script]);
+    run.send("start\n");
+    run.wait_for("1 more processes of the program are armed and are not captured: pids ");
+    run.send("stop\nquit\n");
+    let ended = run.ended();
+    ended.exits(0).says("start success").says("stop success");
+    let (_, rest) = ended.out.split_once("other=").expect("told");
+    let (other, _) = rest.split_once('.').expect("told");
+    ended.warns(&format!("pids {other}; attach to them with --pid"));
 }

@@ -8,11 +8,10 @@ mod program;
 
 use crate::command::{self, Command};
 use crate::launch;
-use crate::locate::Attached;
 use crate::prompt::{Input, Prompt};
 use crate::report;
 use crate::screen::Screen;
-use crate::search::Search;
+use crate::search::{Looked, Search};
 use crate::target::{Report, Target, TargetEvent};
 use msprof_agent_core::control::extension::Op;
 use signal_hook::consts::SIGINT;
@@ -48,8 +47,8 @@ pub enum Event {
     Signal(i32),
     /// The launched program has ended.
     Exited(ExitStatus),
-    /// Sockets of the launched program were found.
-    Found(Vec<Attached>),
+    /// Sockets of the launched program were looked for.
+    Looked(Looked),
 }
 
 /// How long a session may be.
@@ -94,6 +93,8 @@ pub struct Controller {
     terminating: bool,
     /// A single look for further sockets is on its way.
     looking: bool,
+    /// It has been looked for processes of the program that are not captured.
+    armed_told: bool,
     /// A capture has ended with its process since the last start.
     ended_with_process: bool,
     /// When captures began, of the command that runs.
@@ -129,6 +130,7 @@ impl Controller {
             terminating: false,
             looking: false,
             ended_with_process: false,
+            armed_told: false,
             started_ns: Vec::new(),
             commands: 0,
             failed: false,
@@ -299,6 +301,9 @@ impl Controller {
         if let Some(spread) = spread {
             self.screen.say(&spread);
         }
+        if op == Op::Start {
+            self.look_for_armed();
+        }
     }
 
     fn show_progress(&mut self, op: Op, began: Instant, late: &[u32]) {
@@ -373,7 +378,8 @@ impl Controller {
                 self.screen.leave_prompt();
                 self.screen.say(&launch::ending(status));
             }
-            Ok(Event::Found(found)) => self.adopt(found),
+            Ok(Event::Looked(Looked::Found(found))) => self.adopt(found),
+            Ok(Event::Looked(Looked::Armed(pids))) => self.tell_armed(&pids),
             Ok(Event::Target(pid, event)) => self.target_event(pid, event),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }

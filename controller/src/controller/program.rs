@@ -84,6 +84,27 @@ impl Controller {
         }
     }
 
+    /// After the first start: whether there are processes of the program that it did not reach.
+    pub(super) fn look_for_armed(&mut self) {
+        if let Some(program) = self.program.as_ref().filter(|_| !self.armed_told) {
+            program.search.armed();
+            self.armed_told = true;
+        }
+    }
+
+    pub(super) fn tell_armed(&mut self, pids: &[u32]) {
+        let is_target = |pid: &u32| self.targets.iter().any(|target| target.pid == *pid);
+        let others = pids.iter().filter(|pid| !is_target(pid));
+        let others: Vec<_> = others.map(u32::to_string).collect();
+        if !others.is_empty() {
+            self.screen.warn(&format!(
+                "{} more processes of the program are armed and are not captured: pids {}; attach to them with --pid",
+                others.len(),
+                others.join(", ")
+            ));
+        }
+    }
+
     /// Waits for the end of the program; Ctrl-C ends it.
     pub(super) fn wait_for_program(&mut self) -> ExitStatus {
         let mut interrupts = self.interrupts;

@@ -231,12 +231,18 @@ pub fn serve_start(client: &mut Client, pid: u32, dir: &Path) {
 
 /// Serves every request with success until the client is gone.
 pub fn serve_extended(client: &mut Client, pid: u32) {
+    serve_extended_with(client, pid, || {});
+}
+
+/// The same, with something to be done before each start is answered.
+pub fn serve_extended_with(client: &mut Client, pid: u32, on_start: impl Fn()) {
     client.read_params();
     client.extend(&hello(pid));
     let mut started = 0;
     while let Some((id, op)) = client.read_request() {
         let reply = match op {
             Op::Start => {
+                on_start();
                 started += 1;
                 Reply {
                     started_ns: Some(1_000_000 * started),
