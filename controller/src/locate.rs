@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a place in a server's queue.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a process that has only begun is given to open its socket.
+const BEGINNING: Duration = Duration::from_secs(3);
+/// How often its socket is looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Why a process cannot be reached; each message names the way out.
 #[derive(Debug, thiserror::Error)]
@@ -105,8 +109,30 @@ struct Place {
     reach: PathBuf,
 }
 
-/// Connects to the socket of a process that is to be attached to.
+/// Connects to the socket of a process that is to be attached to. One that is to be profiled and has
+/// no socket yet has perhaps only begun, and is given time.
 pub fn attach(pid: u32) -> Result<Attached, LocateError> {
+    let deadline = Instant::now() + BEGINNING;
+    loop {
+        let result = look(pid);
+        let wait = match &result {
+            Err(LocateError::NotArmed { .. }) => Instant::now() < deadline && is_dynamic(pid),
+            _ => false,
+        };
+        if !wait {
+            return result;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Whether a process was started to be profiled.
+fn is_dynamic(pid: u32) -> bool {
+    let mode = Process::find(pid).and_then(|process| process.variable("PROFILING_MODE"));
+    mode.as_deref() == Some("dynamic".as_ref())
+}
+
+fn look(pid: u32) -> Result<Attached, LocateError> {
     let process = Process::find(pid).ok_or_else(|| {
         sweep_for(pid);
         LocateError::NoSuchPid
@@ -326,6 +352,22 @@ impl LaunchSearch {
         paths
             .filter_map(|path| self.connect(&path, child))
             .collect()
+    }
+
+    /// Descendants of the program with a socket of their own that has not been connected to.
+    pub fn armed(&self) -> Vec<u32> {
+        let family = self.child.map_or_else(Vec::new, process::family);
+        let is_new = |path: PathBuf| {
+            let meta = std::fs::symlink_metadata(&path).ok();
+            let identity = meta.map(|meta| (meta.dev(), meta.ino()));
+            identity.is_some_and(|identity| !self.settled.contains(&identity))
+                && probe::probe(&path) == Presence::Alive
+        };
+        let armed = |pid: &u32| {
+            let name = places::socket_name(*pid);
+            self.dirs.iter().any(|dir| is_new(dir.join(&name)))
+        };
+        family.into_iter().filter(armed).collect()
     }
 
     fn connect(&mut self, path: &Path, child: u32) -> Option<Attached> {

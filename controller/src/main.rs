@@ -8,6 +8,7 @@ mod conn;
 mod controller;
 mod help;
 mod launch;
+mod left;
 mod locate;
 mod process;
 mod prompt;
@@ -32,6 +33,7 @@ use msprof_agent_core::process::user::passwd_home;
 use prompt::Prompt;
 use screen::Screen;
 use search::Search;
+use signals::Ignored;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
@@ -100,12 +102,13 @@ fn begin(options: &Options, params: String) -> Result<(Controller, Sender<Event>
     let mut screen = Screen::new();
     tell_not_collected(&mut screen, options);
     let (sender, events) = channel();
-    signals::watch(sender.clone()).map_err(failed)?;
+    let ignored = Ignored::read();
     let inputs = sender.clone();
     let prompt = Prompt::start(move |input| {
         let _ = inputs.send(Event::Input(input));
     })
     .map_err(failed)?;
+    signals::watch(ignored, sender.clone()).map_err(failed)?;
     if prompt.has_editor() {
         screen.set_editor(prompt::PROMPT);
     }
@@ -145,8 +148,8 @@ fn launch(
         .map(|dir| dir.display().to_string())
         .collect();
     let found = sender.clone();
-    let search = Search::start(looker, move |attached| {
-        let _ = found.send(Event::Found(attached));
+    let search = Search::start(looker, move |looked| {
+        let _ = found.send(Event::Looked(looked));
     });
     let waiter = std::thread::Builder::new().name("program".to_owned());
     let waiting = waiter.spawn(move || {

@@ -11,6 +11,7 @@ use rustyline::history::MemHistory;
 use rustyline::validate::Validator;
 use rustyline::{Config, Editor, Helper};
 use std::io::{BufRead, BufReader, ErrorKind, IsTerminal, Write};
+use std::mem::ManuallyDrop;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// What the user sees on a terminal.
@@ -121,7 +122,9 @@ fn editor() -> Option<LineEditor> {
     Some(editor)
 }
 
-fn edit_lines(mut editor: LineEditor, asked: &Receiver<()>, report: &impl Fn(Input)) {
+fn edit_lines(editor: LineEditor, asked: &Receiver<()>, report: &impl Fn(Input)) {
+    // Never dropped: the editor would set the handler of SIGINT back to what it was before ours.
+    let mut editor = ManuallyDrop::new(editor);
     let mut errors = 0;
     while asked.recv().is_ok() {
         let input = loop {

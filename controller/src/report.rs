@@ -127,7 +127,7 @@ fn status(pid: u32, reply: &Reply, extended: bool) -> String {
 /// Directory, duration, counts and losses of a capture, one line each.
 fn account(text: &mut String, reply: &Reply, extended: bool) {
     if let Some(path) = &reply.path {
-        let _ = write!(text, "\n  directory: {}", clean(path));
+        directory(text, path);
     }
     let Some(ledger) = &reply.ledger else {
         let why = if extended {
@@ -141,6 +141,16 @@ fn account(text: &mut String, reply: &Reply, extended: bool) {
         );
         return;
     };
+    counts(text, ledger);
+}
+
+/// Where a capture is.
+pub fn directory(text: &mut String, path: &str) {
+    let _ = write!(text, "\n  directory: {}", clean(path));
+}
+
+/// Duration, counts and losses of a capture, one line each.
+pub fn counts(text: &mut String, ledger: &Ledger) {
     if let Some(stop) = ledger.stop {
         let ns = stop
             .monotonic_raw_ns

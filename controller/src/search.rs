@@ -20,6 +20,17 @@ enum Task {
     Until,
     /// Look once, at all descendants.
     Once,
+    /// Tell which descendants could be connected to, and are not.
+    Armed,
+}
+
+/// What a look has brought.
+#[derive(Debug)]
+pub enum Looked {
+    /// Connections.
+    Found(Vec<Attached>),
+    /// Processes that are armed and not connected to.
+    Armed(Vec<u32>),
 }
 
 /// The thread's handle.
@@ -32,7 +43,7 @@ impl Search {
     /// Starts the thread; it begins to look at once.
     pub fn start(
         looker: LaunchSearch,
-        report: impl Fn(Vec<Attached>) + Send + 'static,
+        report: impl Fn(Looked) + Send + 'static,
     ) -> std::io::Result<Search> {
         let (tasks, received) = channel();
         let thread = std::thread::Builder::new().name("search".to_owned());
@@ -51,9 +62,14 @@ impl Search {
     pub fn once(&self) {
         let _ = self.tasks.send(Task::Once);
     }
+
+    /// Asks which processes are armed and not connected to.
+    pub fn armed(&self) {
+        let _ = self.tasks.send(Task::Armed);
+    }
 }
 
-fn run(mut looker: LaunchSearch, tasks: &Receiver<Task>, report: &impl Fn(Vec<Attached>)) {
+fn run(mut looker: LaunchSearch, tasks: &Receiver<Task>, report: &impl Fn(Looked)) {
     let mut task = match tasks.recv() {
         Ok(task) => task,
         Err(_) => return,
@@ -66,7 +82,7 @@ fn run(mut looker: LaunchSearch, tasks: &Receiver<Task>, report: &impl Fn(Vec<At
             looks = looks.wrapping_add(1);
             let found = looker.find(family);
             if !found.is_empty() {
-                report(found);
+                report(Looked::Found(found));
                 break;
             }
             let pause = if began.elapsed() < EAGER {
@@ -81,7 +97,10 @@ fn run(mut looker: LaunchSearch, tasks: &Receiver<Task>, report: &impl Fn(Vec<At
             }
         }
         if task == Task::Once {
-            report(looker.find(true));
+            report(Looked::Found(looker.find(true)));
+        }
+        if task == Task::Armed {
+            report(Looked::Armed(looker.armed()));
         }
         task = match tasks.recv() {
             Ok(task) => task,

@@ -135,6 +135,11 @@ impl Session {
         self.hello.as_ref()
     }
 
+    /// Whether the process lives.
+    pub fn lives(&self) -> bool {
+        self.process.lives()
+    }
+
     /// Asks for something and waits for the final reply; `progress` gets the bytes still to be
     /// written.
     pub fn request(

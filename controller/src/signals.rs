@@ -7,13 +7,13 @@ use std::sync::mpsc::Sender;
 
 /// Starts the thread that turns SIGINT, SIGTERM and SIGHUP into events.
 ///
-/// One that is ignored already (`nohup`, a shell's background job) stays ignored.
-pub fn watch(events: Sender<Event>) -> std::io::Result<()> {
-    let ignored = ignored();
+/// Those in `ignored` (`nohup`, a shell's background job) stay so. Call it after the line editor is
+/// made: the editor replaces the handler of SIGINT, while the one installed here calls the editor's.
+pub fn watch(ignored: Ignored, events: Sender<Event>) -> std::io::Result<()> {
     let wanted = [SIGINT, SIGTERM, SIGHUP];
     let wanted = wanted
         .into_iter()
-        .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        .filter(|signal| ignored.0 & (1 << (signal - 1)) == 0);
     // Where SIGCHLD is ignored, the exit status of a launched program would be lost.
     signal_hook::flag::register(SIGCHLD, Default::default())?;
     let mut signals = Signals::new(wanted)?;
@@ -28,10 +28,16 @@ pub fn watch(events: Sender<Event>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The set of signals that this process ignores, bit n - 1 for signal n.
-fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .unwrap_or(0)
+/// The signals that this process ignores, bit n - 1 for signal n.
+#[derive(Clone, Copy, Debug)]
+pub struct Ignored(u64);
+
+impl Ignored {
+    /// As it is now.
+    pub fn read() -> Ignored {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        Ignored(mask.unwrap_or(0))
+    }
 }

@@ -1,8 +1,9 @@
 //! One thread for each process: it holds the session, carries out commands and notices the end.
 
+use crate::left::Left;
 use crate::locate::{self, Attached};
 use crate::session::{Session, SessionError, Timeouts};
-use msprof_agent_core::control::extension::{Op, Reply};
+use msprof_agent_core::control::extension::{Op, Outcome, Reply};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub enum TargetEvent {
     Progress(u64),
     /// A command has ended.
     Done(Op, Result<Box<Reply>, SessionError>),
+    /// The session is over while a capture of ours ran; how it ended is told next.
+    Left(Box<Left>),
     /// The session is over without a command; the thread ends.
     Gone(SessionError),
 }
@@ -48,6 +51,10 @@ pub struct Target {
     pub capturing: bool,
     /// Bytes that the running command has still to write, where it says so.
     pub progress: Option<u64>,
+    /// Notes that the last start gave.
+    pub noted: Vec<String>,
+    /// What a capture left that ended with the session.
+    pub left: Option<Box<Left>>,
     commands: Sender<Op>,
 }
 
@@ -83,8 +90,24 @@ impl Target {
             pending: Vec::new(),
             capturing: false,
             progress: None,
+            noted: Vec::new(),
+            left: None,
             commands,
         })
+    }
+
+    /// Drops from a reply the notes that the reply to the start gave already.
+    pub fn leave_out_known_notes(&mut self, op: Op, reply: &mut Reply) {
+        if op == Op::Start {
+            if reply.outcome == Some(Outcome::Success) {
+                self.noted = reply.notes.clone();
+            }
+            return;
+        }
+        reply.notes.retain(|note| !self.noted.contains(note));
+        if let Some(ledger) = &mut reply.ledger {
+            ledger.notes.retain(|note| !self.noted.contains(note));
+        }
     }
 
     /// Hands a command to the thread.
@@ -107,14 +130,41 @@ fn serve(pid: u32, mut session: Session, commands: &Receiver<Op>, report: &Repor
             extended: session.hello().is_some(),
         }),
     );
+    // The directory of the capture that runs.
+    let mut capture: Option<String> = None;
+    let tell_left = |session: &Session, capture: Option<String>| {
+        if let Some(path) = capture {
+            let left = Left::read(path, || session.lives());
+            report(pid, TargetEvent::Left(Box::new(left)));
+        }
+    };
     loop {
         match commands.recv_timeout(IDLE_CHECK) {
             Ok(op) => {
                 let mut progress = |left| report(pid, TargetEvent::Progress(left));
-                let result = session.request(op, &mut progress);
+                let mut result = session.request(op, &mut progress);
+                if let (Op::Stop, Ok(reply), Some(path)) = (op, &mut result, &capture) {
+                    ended_before(reply, path);
+                }
                 let over = match &result {
-                    Ok(_) => op == Op::Quit,
-                    Err(error) => error.is_final(),
+                    Ok(reply) => {
+                        match (op, reply.outcome) {
+                            (Op::Start, Some(Outcome::Success)) => capture = reply.path.clone(),
+                            (Op::Stop, Some(Outcome::Success)) => capture = None,
+                            // A failure that tells of the capture is its end as well.
+                            (Op::Stop, Some(Outcome::Failed)) if reply.ledger.is_some() => {
+                                capture = None;
+                            }
+                            _ => {}
+                        }
+                        op == Op::Quit
+                    }
+                    Err(error) => {
+                        if error.is_final() {
+                            tell_left(&session, capture.take());
+                        }
+                        error.is_final()
+                    }
                 };
                 report(pid, TargetEvent::Done(op, result.map(Box::new)));
                 if over {
@@ -123,10 +173,24 @@ fn serve(pid: u32, mut session: Session, commands: &Receiver<Op>, report: &Repor
             }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(error) = session.check() {
+                    tell_left(&session, capture.take());
                     return report(pid, TargetEvent::Gone(error));
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
+    }
+}
+
+/// A capture that the process has ended before our stop came: its account is on disk.
+fn ended_before(reply: &mut Reply, path: &str) {
+    if reply.outcome != Some(Outcome::NotStarted) {
+        return;
+    }
+    let left = Left::read(path.to_owned(), || true);
+    if left.is_complete() {
+        reply.outcome = Some(Outcome::Success);
+        reply.path = Some(path.to_owned());
+        reply.ledger = left.into_ledger();
     }
 }

@@ -434,3 +434,128 @@ fn a_late_reply_is_not_taken_for_the_next_ones() {
         .says("stop success");
     server.join();
 }
+
+/// A target that ends while it captures, with a stop on its way or not.
+fn ends_while_capturing(complete: bool, stop: bool) -> Ended {
+    let (lab, mut target) = (Lab::new(), Sleeper::new());
+    let (pid, dir) = (target.pid(), lab.path("out").join("PROF_000001_x"));
+    let (asked, left, own) = (Gate::default(), Gate::default(), dir.clone());
+    let gates = (asked.clone(), left.clone());
+    let server = Server::once(&lab.socket(pid), move |mut client| {
+        serve_start(&mut client, pid, &own);
+        if stop {
+            client.read_request().expect("stop");
+        }
+        gates.0.open();
+        gates.1.wait();
+    });
+    let mut run = lab.attach(&[pid]);
+    run.send(if stop { "start\nstop\n" } else { "start\n" });
+    run.wait_for("start success");
+    asked.wait();
+    leave_capture(&dir, complete);
+    target.kill();
+    left.open();
+    let ended = run.ended();
+    server.join();
+    ended
+}
+
+#[test]
+fn a_capture_that_its_process_has_completed_at_its_end_is_told_and_no_failure() {
+    for stop in [false, true] {
+        let ended = ends_while_capturing(true, stop);
+        ended
+            .exits(0)
+            .says("is over: the process has ended; its capture is complete\n  directory: /")
+            .says("PROF_000001_x\n  captured: 0.000 s\n  records: 2 (runtime-api 2)\n  bytes: 80\n  lost 0\n");
+        assert_eq!(ended.err, "", "stop: {stop}");
+    }
+}
+
+#[test]
+fn a_capture_that_was_cut_off_is_a_failure_of_unknown_loss() {
+    for stop in [false, true] {
+        ends_while_capturing(false, stop).exits(1).warns(
+            "its capture is not complete, and what was lost of it is not known\n  directory: /",
+        );
+    }
+}
+
+#[test]
+fn a_capture_that_the_process_ended_before_the_stop_is_told_as_stopped() {
+    let (lab, target) = (Lab::new(), Sleeper::new());
+    let (pid, dir) = (target.pid(), lab.path("out").join("PROF_000001_x"));
+    leave_capture(&dir, true);
+    let server = Server::once(&lab.socket(pid), move |mut client| {
+        serve_start(&mut client, pid, &dir);
+        let (id, _) = client.read_request().expect("stop");
+        client.reply(id, &outcome(Outcome::NotStarted));
+        let (id, _) = client.read_request().expect("quit");
+        client.reply(id, &outcome(Outcome::Success));
+    });
+    let ended = lab.attach(&[pid]).script("start\nstop\n");
+    ended.exits(0).says("stop success\n  directory: /");
+    server.join();
+}
+
+#[test]
+fn a_target_that_has_only_begun_is_given_time_to_open_its_socket() {
+    let lab = Lab::new();
+    let target = Sleeper::with(&[("PROFILING_MODE", "dynamic")]);
+    let pid = target.pid();
+    let mut run = lab.attach(&[pid]);
+    run.send("start\nstop\nquit\n");
+    std::thread::sleep(Duration::from_millis(500));
+    let server = Server::once(&lab.socket(pid), move |mut client| {
+        serve_extended(&mut client, pid);
+    });
+    let ended = run.ended();
+    ended.exits(0).says("start success").says("stop success");
+    server.join();
+}
+
+#[test]
+fn a_target_that_never_opens_its_socket_is_given_up_after_3_seconds() {
+    let lab = Lab::new();
+    let target = Sleeper::with(&[("PROFILING_MODE", "dynamic")]);
+    let began = Instant::now();
+    let ended = lab.attach(&[target.pid()]).script("start\n");
+    ended.exits(1).warns("not armed: no socket in ");
+    let took = began.elapsed();
+    assert!(
+        took > Duration::from_secs(2) && took < Duration::from_secs(10),
+        "{took:?}"
+    );
+}
+
+#[test]
+fn a_note_that_the_start_gave_is_not_repeated() {
+    let (lab, target) = (Lab::new(), Sleeper::new());
+    let pid = target.pid();
+    let server = Server::once(&lab.socket(pid), move |mut client| {
+        client.read_params();
+        client.extend(&hello(pid));
+        while let Some((id, op)) = client.read_request() {
+            let mut reply = match op {
+                Op::Status | Op::Stop => stopped(),
+                _ => outcome(Outcome::Success),
+            };
+            if op != Op::Quit {
+                reply.notes = vec!["said at the start".into()];
+            }
+            if let Some(ledger) = &mut reply.ledger {
+                ledger.notes = vec!["said at the start".into(), "came later".into()];
+            }
+            client.reply(id, &reply);
+        }
+    });
+    let ended = lab
+        .attach(&[pid])
+        .script("start\nstatus\nstop\nstart\nquit\n");
+    ended.exits(0);
+    let count = |text| ended.out.matches(text).count();
+    assert_eq!(count("note: said at the start"), 2, "{}", ended.out);
+    assert_eq!(count("note: came later"), 2, "{}", ended.out);
+    server.join();
+}

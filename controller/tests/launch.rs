@@ -4,27 +4,12 @@ mod support;
 
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use support::*;
-
-/// A library that does nothing, to be preloaded.
-fn library(lab: &Lab) -> PathBuf {
-    let source = lab.path("agent.c");
-    std::fs::write(&source, "int msprof_test_library = 1;\n").expect("written");
-    let library = lab.path("libmsprof_agent.so");
-    let made = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .status();
-    assert!(made.expect("cc runs").success());
-    library
-}
 
 fn launch(lab: &Lab, options: &[&str], program: &[&str]) -> Run {
     let mut command = lab.msprof();
     command.arg("--dynamic=on").args(options);
-    command.arg(format!("--agent-lib={}", library(lab).display()));
+    command.arg(format!("--agent-lib={}", lab.library().display()));
     command.args(program);
     Run::start(command)
 }
@@ -72,7 +57,25 @@ fn agent_role() {
         _ => std::env::var("DYNAMIC_PROFILING_KEY_PID").expect("key"),
     };
     let path = dir.join(format!("dynamic_profiling_socket_{key}"));
-    let server = Server::once(&path, move |mut client| serve_extended(&mut client, own));
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    let (leave, peer) = (variable("ROLE_LEAVE"), variable("ROLE_PEER"));
+    let server = Server::once(&path, move |mut client| match leave {
+        Some(prof) => {
+            serve_start(&mut client, own, &prof);
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            leave_capture(&prof, true);
+        }
+        None => serve_extended_with(&mut client, own, || {
+            if let Some(gate) = &peer {
+                // The other one is armed between the command and its answer.
+                std::fs::write(gate, "").expect("written");
+                wait_for_file(&gate.with_extension("up"));
+            }
+        }),
+    });
+    if let Some(up) = variable("ROLE_UP") {
+        std::fs::write(up, "").expect("written");
+    }
     server.join();
     let _ = std::fs::remove_file(path);
     std::process::exit(std::env::var("ROLE_EXIT").map_or(0, |code| code.parse().expect("code")));
@@ -219,7 +222,7 @@ fn after_quit_the_program_runs_on_and_is_waited_for() {
     run.wait_for("up");
     run.send("quit\n");
     run.close_stdin();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    run.wait_for("the program runs on; waiting for it to end (Ctrl-C ends it)");
     std::fs::write(&gate, "").expect("written");
     run.ended().exits(5);
 }
@@ -259,4 +262,48 @@ fn a_program_that_ends_while_capturing_is_no_failure() {
         .exits(0)
         .says("start success")
         .says("ended with exit status 0");
+}
+
+#[test]
+fn the_capture_of_a_program_that_has_ended_is_told_with_its_own_status() {
+    for code in [0, 3] {
+        let lab = Lab::new();
+        let prof = lab.path("out").join("PROF_000001_x");
+        let environment = format!(
+            "--environment=ROLE_EXIT={code};ROLE_LEAVE={}",
+            prof.display()
+        );
+        let words = agent_words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut run = launch(&lab, &[&environment], &words);
+        run.send("start\nstop\n");
+        let ended = run.ended();
+        ended
+            .exits(code)
+            .says("its capture is complete\n  directory: /")
+            .says("records: 2 (runtime-api 2)\n  bytes: 80\n  lost 0\n")
+            .says(&format!("ended with exit status {code}"));
+        assert_eq!(ended.err, "");
+    }
+}
+
+#[test]
+fn armed_processes_that_the_first_start_did_not_reach_are_named() {
+    let lab = Lab::new();
+    let words = agent_words().join(" ");
+    let gate = lab.path("gate");
+    let gate = gate.display();
+    let script = format!(
+        "ROLE_KEY=own ROLE_GATE={gate} ROLE_UP={gate}.up {words} & other=$!; echo other=$other.; \
+         ROLE_PEER={gate} {words}; kill $other"
+    );
+    let mut run = launch(&lab, &[], &["sh", "-c", &script]);
+    run.send("start\n");
+    run.wait_for("1 more processes of the program are armed and are not captured: pids ");
+    run.send("stop\nquit\n");
+    let ended = run.ended();
+    ended.exits(0).says("start success").says("stop success");
+    let (_, rest) = ended.out.split_once("other=").expect("told");
+    let (other, _) = rest.split_once('.').expect("told");
+    ended.warns(&format!("pids {other}; attach to them with --pid"));
 }

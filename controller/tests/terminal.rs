@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use support::*;
 
-/// A controller whose stdin, stdout and stderr are a terminal.
+/// A controller whose stdin, stdout and stderr are its controlling terminal.
 struct Terminal {
     child: Child,
     keyboard: std::fs::File,
@@ -19,7 +19,22 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn start(mut command: std::process::Command) -> Terminal {
+    fn start(controller: std::process::Command) -> Terminal {
+        // Only a controlling terminal turns Ctrl-C into a signal.
+        let mut command = std::process::Command::new("setsid");
+        command
+            .arg("--ctty")
+            .arg(controller.get_program())
+            .args(controller.get_args());
+        for (key, value) in controller.get_envs() {
+            match value {
+                Some(value) => command.env(key, value),
+                None => command.env_remove(key),
+            };
+        }
+        if let Some(dir) = controller.get_current_dir() {
+            command.current_dir(dir);
+        }
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).expect("pseudo-terminal");
         unlockpt(&master).expect("unlocked");
@@ -92,6 +107,22 @@ impl Terminal {
             }
             assert!(Instant::now() < deadline, "does not end: {:?}", self.seen);
             std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    fn wait_until_cooked(&self) {
+        self.wait_for_mode(true);
+    }
+
+    fn wait_until_raw(&self) {
+        self.wait_for_mode(false);
+    }
+
+    fn wait_for_mode(&self, cooked: bool) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.is_cooked() != cooked {
+            assert!(Instant::now() < deadline, "cooked is not {cooked}");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -240,4 +271,46 @@ fn a_death_at_the_prompt_is_told_and_the_terminal_is_given_back() {
     terminal.exits(0);
     assert!(terminal.is_cooked());
     server.join();
+}
+
+#[test]
+fn control_c_during_a_sleep_ends_the_session() {
+    let (lab, target, server) = target();
+    let mut terminal = Terminal::attach(&lab, target.pid());
+    terminal.wait_for("(msprof) ");
+    terminal.type_in("start\r");
+    terminal.wait_for("start success");
+    terminal.wait_for("(msprof) ");
+    terminal.type_in("sleep 600\r");
+    terminal.wait_for("sleep 600");
+    terminal.wait_for("\r\n");
+    terminal.wait_until_cooked();
+    terminal.type_in("\u{3}");
+    terminal.wait_for("quit success");
+    terminal.exits(0);
+    server.join();
+}
+
+#[test]
+fn control_c_after_quit_ends_the_program_and_a_second_one_kills_it() {
+    // Ctrl-D ends the editor as well, which must not take the signals with it.
+    for keys in ["quit\r", "\u{4}"] {
+        let lab = Lab::new();
+        let mut command = lab.msprof();
+        command
+            .arg("--dynamic=on")
+            .arg(format!("--agent-lib={}", lab.library().display()))
+            .args(["sh", "-c"])
+            .arg("trap '' TERM; echo up; while :; do sleep 0.05; done");
+        let mut terminal = Terminal::start(command);
+        terminal.wait_for("up");
+        terminal.wait_until_raw();
+        terminal.type_in(keys);
+        terminal.wait_for("the program runs on; waiting for it to end (Ctrl-C ends it)");
+        terminal.type_in("\u{3}");
+        terminal.wait_for("ending the program; Ctrl-C again kills it");
+        terminal.type_in("\u{3}");
+        terminal.wait_for("killing the program");
+        terminal.exits(137);
+    }
 }

@@ -8,11 +8,10 @@ mod program;
 
 use crate::command::{self, Command};
 use crate::launch;
-use crate::locate::Attached;
 use crate::prompt::{Input, Prompt};
 use crate::report;
 use crate::screen::Screen;
-use crate::search::Search;
+use crate::search::{Looked, Search};
 use crate::target::{Report, Target, TargetEvent};
 use msprof_agent_core::control::extension::Op;
 use signal_hook::consts::SIGINT;
@@ -48,8 +47,8 @@ pub enum Event {
     Signal(i32),
     /// The launched program has ended.
     Exited(ExitStatus),
-    /// Sockets of the launched program were found.
-    Found(Vec<Attached>),
+    /// Sockets of the launched program were looked for.
+    Looked(Looked),
 }
 
 /// How long a session may be.
@@ -94,6 +93,10 @@ pub struct Controller {
     terminating: bool,
     /// A single look for further sockets is on its way.
     looking: bool,
+    /// It has been looked for processes of the program that are not captured.
+    armed_told: bool,
+    /// A capture has ended with its process since the last start.
+    ended_with_process: bool,
     /// When captures began, of the command that runs.
     started_ns: Vec<u64>,
     commands: u32,
@@ -126,6 +129,8 @@ impl Controller {
             end_wanted: false,
             terminating: false,
             looking: false,
+            ended_with_process: false,
+            armed_told: false,
             started_ns: Vec::new(),
             commands: 0,
             failed: false,
@@ -155,6 +160,10 @@ impl Controller {
         self.program = Some(program);
         self.serve();
         self.quit();
+        if self.exited.is_none() && !self.end_wanted && !self.terminating {
+            self.screen
+                .say("the program runs on; waiting for it to end (Ctrl-C ends it)");
+        }
         let status = self.wait_for_program();
         match launch::exit_status(status) {
             0 => u8::from(self.failed),
@@ -258,6 +267,9 @@ impl Controller {
 
     /// Sends a command to every target and waits for the replies, which are printed as they come.
     fn dispatch(&mut self, op: Op) {
+        if op == Op::Start {
+            self.ended_with_process = false;
+        }
         if self.program.is_some() && !self.find_targets(op) {
             return;
         }
@@ -288,6 +300,9 @@ impl Controller {
         let spread = report::spread(&self.started_ns).filter(|_| op == Op::Start);
         if let Some(spread) = spread {
             self.screen.say(&spread);
+        }
+        if op == Op::Start {
+            self.look_for_armed();
         }
     }
 
@@ -363,7 +378,8 @@ impl Controller {
                 self.screen.leave_prompt();
                 self.screen.say(&launch::ending(status));
             }
-            Ok(Event::Found(found)) => self.adopt(found),
+            Ok(Event::Looked(Looked::Found(found))) => self.adopt(found),
+            Ok(Event::Looked(Looked::Armed(pids))) => self.tell_armed(&pids),
             Ok(Event::Target(pid, event)) => self.target_event(pid, event),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }

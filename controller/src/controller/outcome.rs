@@ -27,9 +27,16 @@ impl Controller {
                     target.pending.remove(first);
                 }
                 match result {
-                    Ok(reply) => self.replied(index, op, &reply),
+                    Ok(mut reply) => {
+                        self.targets[index].leave_out_known_notes(op, &mut reply);
+                        self.replied(index, op, &reply);
+                    }
                     Err(error) => self.not_replied(index, op, error),
                 }
+            }
+            TargetEvent::Left(mut left) => {
+                left.leave_out(&target.noted);
+                target.left = Some(left);
             }
             TargetEvent::Gone(error) => self.gone(index, &error),
         }
@@ -62,8 +69,9 @@ impl Controller {
     pub(super) fn not_replied(&mut self, index: usize, op: Op, error: SessionError) {
         let pid = self.targets[index].pid;
         let ended = matches!(error, SessionError::Ended | SessionError::Disconnected(_));
-        if op == Op::Quit && ended {
-            // What quit asks for has happened already.
+        let has_left = self.targets[index].left.is_some();
+        if op == Op::Quit && ended || op != Op::Start && has_left {
+            // What quit and stop ask for has happened already.
             return self.gone(index, &error);
         }
         self.print(report::failure(pid, op, &error.to_string()));
@@ -76,7 +84,22 @@ impl Controller {
     pub(super) fn gone(&mut self, index: usize, error: &SessionError) {
         let pid = self.targets[index].pid;
         let capturing = self.targets[index].capturing;
-        let text = format!("dynamic profiling for pid {pid} is over: {error}");
+        let mut text = format!("dynamic profiling for pid {pid} is over: {error}");
+        if let Some(left) = self.targets[index].left.take() {
+            let complete = left.is_complete();
+            left.tell(&mut text);
+            // A launched program's own status is what counts.
+            let success = complete || self.program.is_some();
+            self.print(Verdict {
+                text,
+                success,
+                is_error: !complete,
+            });
+            self.ended_with_process = true;
+            let pending = &mut self.targets[index].pending;
+            pending.retain(|op| *op != Op::Stop);
+            return self.drop_target(index);
+        }
         match self.program {
             // A program that ends finishes its capture itself: no failure.
             Some(_) if self.exited.is_none() => self.unexplained.push((Instant::now(), text)),

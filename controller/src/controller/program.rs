@@ -31,6 +31,10 @@ impl Controller {
             if !self.targets.is_empty() {
                 return true;
             }
+            if op == Op::Stop && self.ended_with_process {
+                // It has been told how the capture ended.
+                return false;
+            }
             if self.exited.is_some() {
                 let text = format!(
                     "{} failed: the program has ended before it called CANN, or the agent was not loaded into it",
@@ -77,6 +81,27 @@ impl Controller {
         let deadline = Instant::now() + GATHER;
         while self.looking && Instant::now() < deadline && self.interrupts == 0 && !self.over() {
             self.pump(deadline);
+        }
+    }
+
+    /// After the first start: whether there are processes of the program that it did not reach.
+    pub(super) fn look_for_armed(&mut self) {
+        if let Some(program) = self.program.as_ref().filter(|_| !self.armed_told) {
+            program.search.armed();
+            self.armed_told = true;
+        }
+    }
+
+    pub(super) fn tell_armed(&mut self, pids: &[u32]) {
+        let is_target = |pid: &u32| self.targets.iter().any(|target| target.pid == *pid);
+        let others = pids.iter().filter(|pid| !is_target(pid));
+        let others: Vec<_> = others.map(u32::to_string).collect();
+        if !others.is_empty() {
+            self.screen.warn(&format!(
+                "{} more processes of the program are armed and are not captured: pids {}; attach to them with --pid",
+                others.len(),
+                others.join(", ")
+            ));
         }
     }
 

@@ -6,7 +6,7 @@ pub mod stock;
 
 use msprof_agent_core::control::extension::{self, Hello, Op, Outcome, Reply, Request};
 use msprof_agent_core::control::wire::{self, Message};
-use msprof_agent_core::ledger::Ledger;
+use msprof_agent_core::ledger::{CaptureState, Ledger};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Map, Value};
 use std::io::{Read, Write};
@@ -58,6 +58,19 @@ impl Lab {
         command
     }
 
+    /// A library that does nothing, to be preloaded.
+    pub fn library(&self) -> PathBuf {
+        let source = self.path("agent.c");
+        std::fs::write(&source, "int msprof_test_library = 1;\n").unwrap();
+        let library = self.path("libmsprof_agent.so");
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(&source);
+        assert!(cc.status().unwrap().success());
+        library
+    }
+
     /// An attach session to these processes.
     pub fn attach(&self, pids: &[u32]) -> Run {
         let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
@@ -74,9 +87,15 @@ pub struct Sleeper(Child);
 
 impl Sleeper {
     pub fn new() -> Sleeper {
+        Sleeper::with(&[])
+    }
+
+    /// One with further environment variables.
+    pub fn with(variables: &[(&str, &str)]) -> Sleeper {
         let mut command = Command::new("sleep");
         command
             .arg("300")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         Sleeper(command.spawn().unwrap())
@@ -183,14 +202,47 @@ pub fn stopped() -> Reply {
     }
 }
 
+/// Writes a PROF directory with the account of 2 records, as a process leaves it that ends in the
+/// middle of a capture.
+pub fn leave_capture(dir: &Path, complete: bool) {
+    let mut ledger = stopped().ledger.unwrap();
+    if complete {
+        ledger.state = CaptureState::Complete;
+    } else {
+        ledger.stop = None;
+    }
+    std::fs::create_dir_all(dir.join("host")).unwrap();
+    let text = serde_json::to_string(&ledger).unwrap();
+    std::fs::write(dir.join("msprof_agent.json"), text).unwrap();
+}
+
+/// Serves until a capture into `dir` has started.
+pub fn serve_start(client: &mut Client, pid: u32, dir: &Path) {
+    client.read_params();
+    client.extend(&hello(pid));
+    let (id, op) = client.read_request().expect("start");
+    assert_eq!(op, Op::Start);
+    let reply = Reply {
+        path: Some(dir.to_str().unwrap().to_owned()),
+        ..outcome(Outcome::Success)
+    };
+    client.reply(id, &reply);
+}
+
 /// Serves every request with success until the client is gone.
 pub fn serve_extended(client: &mut Client, pid: u32) {
+    serve_extended_with(client, pid, || {});
+}
+
+/// The same, with something to be done before each start is answered.
+pub fn serve_extended_with(client: &mut Client, pid: u32, on_start: impl Fn()) {
     client.read_params();
     client.extend(&hello(pid));
     let mut started = 0;
     while let Some((id, op)) = client.read_request() {
         let reply = match op {
             Op::Start => {
+                on_start();
                 started += 1;
                 Reply {
                     started_ns: Some(1_000_000 * started),
