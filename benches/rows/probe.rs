@@ -12,8 +12,10 @@ const PROBES: u64 = 40_000;
 const WORK_NS: f64 = 200.0;
 const PLAIN: &str = "call alone";
 
-/// What a runtime call does: packs its arguments into a command and hashes them on the way.
+/// What a runtime call does: packs its arguments into a command and hashes them on the way. Each call goes
+/// on from the last one's hash, so that calls cannot run into each other where no probe keeps them apart.
 struct Work {
+    hash: u64,
     arguments: Vec<u64>,
     command: Vec<u64>,
     words: usize,
@@ -24,6 +26,7 @@ impl Work {
     fn calibrated() -> Work {
         const MOST: usize = 1024;
         let mut work = Work {
+            hash: 0xcbf2_9ce4_8422_2325,
             arguments: (0..MOST as u64).collect(),
             command: vec![0; MOST],
             words: MOST,
@@ -44,12 +47,13 @@ impl Work {
 
     #[inline(never)]
     fn call(&mut self) {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut hash = self.hash;
         let pairs = self.arguments.iter().zip(&mut self.command);
         for (argument, word) in pairs.take(self.words) {
             hash = (hash ^ argument).wrapping_mul(0x100_0000_01b3);
             *word = argument ^ hash;
         }
+        self.hash = hash;
         black_box(&mut self.command);
     }
 }
@@ -87,34 +91,61 @@ impl<T: Fn() -> u64> Caller for Probes<'_, T> {
     }
 }
 
-/// Column headings: the clock that each one goes with.
-fn column(who: Who) -> &'static str {
-    match who {
-        Who::Agent => "agent",
-        Who::Stock => "kernel clock + stock",
-        Who::Rtrb => "cpu counter + rtrb",
-        Who::Empty => "3 empty calls",
-    }
+/// A clock and a place for the record.
+#[derive(Clone, Copy)]
+enum Pair {
+    Agent,
+    KernelAndStock,
+    CounterAndRtrb,
+    /// What two reads of the counter cost whatever becomes of them: nobody can be below.
+    CounterAlone,
+    Empty,
 }
 
-fn round(contest: &Contest, who: Who, work: Option<&mut Work>) -> f64 {
-    let (agent, empty) = (contest.agent.time, contest.doors.empty_time);
-    match who {
-        Who::Agent => {
-            let time = || agent();
+impl Pair {
+    const ALL: [Pair; 5] = [
+        Pair::Agent,
+        Pair::KernelAndStock,
+        Pair::CounterAndRtrb,
+        Pair::CounterAlone,
+        Pair::Empty,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Pair::Agent => "agent",
+            Pair::KernelAndStock => "kernel clock + stock",
+            Pair::CounterAndRtrb => "cpu counter + rtrb",
+            Pair::CounterAlone => "cpu counter + empty",
+            Pair::Empty => "3 empty calls",
+        }
+    }
+
+    fn who(self) -> Who {
+        match self {
+            Pair::Agent => Who::Agent,
+            Pair::KernelAndStock => Who::Stock,
+            Pair::CounterAndRtrb => Who::Rtrb,
+            Pair::CounterAlone | Pair::Empty => Who::Empty,
+        }
+    }
+
+    fn round(self, contest: &Contest, work: Option<&mut Work>) -> f64 {
+        fn with<T: Fn() -> u64>(
+            contest: &Contest,
+            who: Who,
+            time: T,
+            work: Option<&mut Work>,
+        ) -> f64 {
             contest.with_call::<API, _>(who, 0, Probes { time, work })
         }
-        Who::Stock => {
-            let time = kernel_time;
-            contest.with_call::<API, _>(who, 0, Probes { time, work })
-        }
-        Who::Rtrb => {
-            let time = counter;
-            contest.with_call::<API, _>(who, 0, Probes { time, work })
-        }
-        Who::Empty => {
-            let time = || empty();
-            contest.with_call::<API, _>(who, 0, Probes { time, work })
+        let (agent, empty) = (contest.agent.time, contest.doors.empty_time);
+        let who = self.who();
+        match self {
+            Pair::Agent => with(contest, who, || agent(), work),
+            Pair::KernelAndStock => with(contest, who, kernel_time, work),
+            Pair::CounterAndRtrb | Pair::CounterAlone => with(contest, who, counter, work),
+            Pair::Empty => with(contest, who, || empty(), work),
         }
     }
 }
@@ -122,7 +153,7 @@ fn round(contest: &Contest, who: Who, work: Option<&mut Work>) -> f64 {
 /// Measures them.
 pub fn add(contest: &Contest, table: &mut Table) {
     table.section("Full probe: 2 time stamps and an api record, live drain, CPU ns per probe");
-    let agent = column(Who::Agent);
+    let agent = Pair::Agent.name();
     let in_loop = row(contest, "probes in a loop", None);
     table.at_most("probe in a loop", in_loop.samples(agent).median(), 45.0);
     table.row(in_loop);
@@ -141,7 +172,7 @@ pub fn add(contest: &Contest, table: &mut Table) {
 }
 
 fn row(contest: &Contest, name: &str, mut work: Option<&mut Work>) -> Row {
-    let mut columns: Vec<&str> = Who::ALL.map(column).to_vec();
+    let mut columns: Vec<&str> = Pair::ALL.map(Pair::name).to_vec();
     if work.is_some() {
         columns.push(PLAIN);
     }
@@ -152,11 +183,12 @@ fn row(contest: &Contest, name: &str, mut work: Option<&mut Work>) -> Row {
         if work.is_some() {
             row.add(PLAIN, plain);
         }
-        for turn in 0..Who::ALL.len() {
-            let who = Who::ALL[(turn + rep) % Who::ALL.len()];
+        for turn in 0..Pair::ALL.len() {
+            let pair = Pair::ALL[(turn + rep) % Pair::ALL.len()];
+            let who = pair.who();
             let before = who.drained().map(|drain| contest.doors.written(drain));
-            let with = cores::undisturbed(|| round(contest, who, work.as_deref_mut()));
-            row.add(column(who), with - plain);
+            let with = cores::undisturbed(|| pair.round(contest, work.as_deref_mut()));
+            row.add(pair.name(), with - plain);
             match who.drained() {
                 Some(drain) => contest
                     .doors
