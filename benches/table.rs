@@ -1,12 +1,11 @@
 //! The whole table of costs and losses in one run.
 //!
 //! ```text
-//! cargo build --release
 //! cargo bench --bench table [-- --save] [--reps N] [--only WORD] [--dir DIR]
 //! ```
 //!
-//! The agent is used as a CANN component reaches it: dlopen of target/release/libmsprof_agent.so (or
-//! MSPROF_AGENT_LIB), dlsym of its C symbols. Every row is taken in turns with what it is compared with
+//! The agent is used as a CANN component reaches it: dlopen of target/release/libmsprof_agent.so, which is
+//! built anew if need be, or of MSPROF_AGENT_LIB; dlsym of its C symbols. Every row is taken in turns with what it is compared with
 //! (benches/doors, behind the same door), so that what else the machine does hits all alike. Times are CPU
 //! time of the threads, not wall time. `--save` keeps the results under benches/results/.
 
@@ -20,6 +19,7 @@ use support::agent::Agent;
 use support::contestants::Contest;
 use support::cores;
 use support::doors::Doors;
+use support::library;
 use support::machine::Machine;
 use support::table::Table;
 
@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         .prefix("msprof-bench-")
         .tempdir_in(&arguments.dir)
         .expect("a temporary directory");
+    library::build();
     let contest = Contest {
         agent: Agent::open(dir.path()),
         doors: Doors::open(dir.path(), THREADS),

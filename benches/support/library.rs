@@ -62,31 +62,36 @@ fn release_dir() -> PathBuf {
         .to_owned()
 }
 
-/// The agent: MSPROF_AGENT_LIB, or beside what cargo builds.
-pub fn agent_path() -> PathBuf {
-    let path = std::env::var_os("MSPROF_AGENT_LIB").map_or_else(
-        || release_dir().join("libmsprof_agent.so"),
-        |path| Path::new(&path).to_owned(),
-    );
-    assert!(
-        path.exists(),
-        "{} is missing: run `cargo build --release` first, or set MSPROF_AGENT_LIB",
-        path.display()
-    );
-    path
-}
+/// The variable that names another build of the agent.
+const AGENT_VARIABLE: &str = "MSPROF_AGENT_LIB";
 
-/// The alternatives; built when they are missing or old.
-pub fn doors_path() -> PathBuf {
+/// Builds what is missing or old: the alternatives, and the agent unless MSPROF_AGENT_LIB names one.
+pub fn build() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    command
         .args(["build", "--release", "--quiet", "--example", "bench_doors"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("CARGO_TARGET_DIR", release_dir().parent().expect("target"))
-        .status();
+        .env("CARGO_TARGET_DIR", release_dir().parent().expect("target"));
+    if std::env::var_os(AGENT_VARIABLE).is_none() {
+        command.arg("--lib");
+    }
+    let built = command.status();
     assert!(
         built.is_ok_and(|status| status.success()),
-        "building benches/doors failed"
+        "building the libraries failed"
     );
+}
+
+/// The agent.
+pub fn agent_path() -> PathBuf {
+    std::env::var_os(AGENT_VARIABLE).map_or_else(
+        || release_dir().join("libmsprof_agent.so"),
+        |path| Path::new(&path).to_owned(),
+    )
+}
+
+/// The alternatives.
+pub fn doors_path() -> PathBuf {
     release_dir().join("examples").join("libbench_doors.so")
 }
