@@ -5,9 +5,12 @@
 //! ```
 //!
 //! The agent is used as a CANN component reaches it: dlopen of target/release/libmsprof_agent.so, which is
-//! built anew if need be, or of MSPROF_AGENT_LIB; dlsym of its C symbols. Every row is taken in turns with what it is compared with
-//! (benches/doors, behind the same door), so that what else the machine does hits all alike. Times are CPU
-//! time of the threads, not wall time. `--save` keeps the results under benches/results/.
+//! built anew if need be, or of MSPROF_AGENT_LIB; dlsym of its C symbols. Every row is taken in turns with
+//! what it is compared with (benches/doors, behind the same door), so that what else the machine does hits
+//! all alike. Times are CPU time of the threads, not wall time; bursts of one thread, and of one thread a
+//! core, are SCHED_FIFO where permitted. Captures go to /dev/shm, or to DIR. `--save` keeps the results
+//! under benches/results/; `--only` takes a part: off, single, together, stamp, probe, drain, lossless,
+//! replies, idle.
 
 mod rows;
 mod support;
@@ -116,14 +119,20 @@ fn main() -> ExitCode {
 
 fn heading(machine: &Machine, contest: &Contest, dir: &Path) -> String {
     let library = contest.agent.path().file_name().unwrap_or_default();
-    let options: Vec<String> = std::env::args()
+    let options: String = std::env::args()
         .skip(1)
         .filter(|word| word != "--bench")
+        .map(|word| format!(" {word}"))
         .collect();
+    let options = if options.is_empty() {
+        options
+    } else {
+        format!(" --{options}")
+    };
     format!(
         "libmsprof_agent, cost of the calls and what is lost\n\n\
          date      {}\nmachine   {}; {} cores; {}; load average {} at the start\nrevision  {}\n\
-         command   cargo bench --bench table -- {}\n\
+         command   cargo bench --bench table{}\n\
          library   {}, through dlopen and dlsym; the alternatives likewise\n\
          captures  below {}\n\
          figures   median (p10..p90) of {} repetitions, all columns of a row in turns\n\n",
@@ -133,7 +142,7 @@ fn heading(machine: &Machine, contest: &Contest, dir: &Path) -> String {
         machine.kernel,
         machine.load,
         machine.revision,
-        options.join(" "),
+        options,
         library.display(),
         dir.display(),
         contest.reps,
