@@ -160,7 +160,7 @@ fn save(machine: &Machine, text: &str, table: &Table) {
     json["kernel"] = machine.kernel.as_str().into();
     json["load"] = machine.load.as_str().into();
     json["revision"] = machine.revision.as_str().into();
-    let raw = format!("{json:#}\n");
+    let raw = format!("{json}\n");
     for (extension, content) in [("txt", text), ("json", raw.as_str())] {
         let path = results.join(&name).with_extension(extension);
         std::fs::write(&path, content).expect("benches/results is writable");
