@@ -134,7 +134,14 @@ impl Line {
             // which happens at most every few hundred milliseconds.
             fence(Ordering::Acquire);
             if self.version.load(Ordering::Relaxed) == version {
-                return terms.at(counter);
+                let now = terms.at(counter);
+                if now.is_none() {
+                    // Expired: the next reader need not read the counter to find that out. Should a writer
+                    // be filling this slot by now, its line is in force one update later.
+                    let slot = &self.slots[(version & 1) as usize];
+                    slot.life.store(0, Ordering::Relaxed);
+                }
+                return now;
             }
         }
     }
