@@ -23,8 +23,21 @@ fn load() {
 fn is_second_copy() -> bool {
     // SAFETY: the name is a C string; the call only looks a symbol up.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"msprof_agent_version".as_ptr()) };
-    let ours = crate::own::msprof_agent_version as *const ();
-    !first.is_null() && !std::ptr::eq(first.cast_const().cast(), ours)
+    // The address of an export of ours would be the first copy's as well: a private function tells where
+    // we are.
+    let ours = library_of(load as *const ());
+    !first.is_null() && ours.is_some() && library_of(first.cast_const().cast()) != ours
+}
+
+/// Where the library that holds an address is mapped.
+fn library_of(address: *const ()) -> Option<usize> {
+    let mut found = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked for; the result goes to a local of the right type.
+    if unsafe { libc::dladdr(address.cast(), found.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: zeroed is valid for the struct, and the call has filled it in.
+    Some(unsafe { found.assume_init() }.dli_fbase as usize)
 }
 
 #[dtor::dtor(unsafe)]

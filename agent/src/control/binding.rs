@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,9 @@ pub struct Binding {
     path: PathBuf,
     /// Device and inode of the file, to tell it from a successor.
     identity: (u64, u64),
-    watch: Option<ParentOnly>,
+    /// Not closed in a forked child, which it does no harm: all watches have one inode, and could not be told
+    /// from those of a program that has closed ours.
+    watch: Option<ManuallyDrop<OwnedFd>>,
 }
 
 /// Binds in the first place that takes a socket. With a launcher's key that a living process already
@@ -182,7 +185,7 @@ fn make_private_dir(dir: &Path, uid: u32) -> Result<(), BindError> {
 }
 
 /// Tells of the removal of the file without a timer. `None` where the system has no more watches.
-fn watch(path: &Path) -> Option<ParentOnly> {
+fn watch(path: &Path) -> Option<ManuallyDrop<OwnedFd>> {
     if is_shared(path) {
         // Nobody tells of a removal on another machine.
         return None;
@@ -194,7 +197,7 @@ fn watch(path: &Path) -> Option<ParentOnly> {
         | inotify::WatchFlags::DELETE_SELF
         | inotify::WatchFlags::MOVE_SELF;
     inotify::add_watch(&watch, path, events).ok()?;
-    Some(ParentOnly::new(watch))
+    Some(ManuallyDrop::new(watch))
 }
 
 impl Binding {
@@ -205,12 +208,12 @@ impl Binding {
 
     /// Readable when something happened to the file; `None`: look now and then.
     pub fn watch(&self) -> Option<BorrowedFd<'_>> {
-        self.watch.as_ref().map(AsFd::as_fd)
+        self.watch.as_ref().map(|watch| watch.as_fd())
     }
 
     /// Whether the program has left our descriptors alone.
     pub fn is_intact(&self) -> bool {
-        self.socket.is_ours() && self.watch.as_ref().is_none_or(ParentOnly::is_ours)
+        self.socket.is_ours()
     }
 
     /// Where the file is.
@@ -248,6 +251,17 @@ impl Binding {
     pub fn remove(&self) {
         if self.in_place() {
             let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Binding {
+    fn drop(&mut self) {
+        // With the socket gone, the watch's number may be the program's as well.
+        if let Some(watch) = self.watch.take()
+            && self.socket.is_ours()
+        {
+            drop(ManuallyDrop::into_inner(watch));
         }
     }
 }

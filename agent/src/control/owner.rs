@@ -12,8 +12,8 @@ use crate::process::environment::Environment;
 use crate::process::fd::{ParentOnly, keep_above_standard};
 use crossbeam_channel::Receiver;
 use parking_lot::Mutex;
-use rustix::event::EventfdFlags;
-use std::os::fd::AsFd;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ pub(super) struct Shared {
 
 #[derive(Debug)]
 struct Running {
-    wake: Arc<ParentOnly>,
+    wake: Arc<Waker>,
     /// Each thread has its own: one that is late to end must not be called back.
     shut: Arc<AtomicBool>,
     ended: Receiver<()>,
@@ -110,7 +110,7 @@ impl Control {
     pub fn shut_down(&self) {
         if let Some(thread) = self.running.lock().take() {
             thread.shut.store(true, Ordering::Release);
-            wake(&thread.wake);
+            thread.wake.wake();
             // Disconnected when the thread has ended.
             let _ = thread.ended.recv_timeout(SHUTDOWN_LIMIT);
         }
@@ -126,9 +126,7 @@ impl Control {
 }
 
 fn start_thread(shared: &Arc<Shared>) -> std::io::Result<Running> {
-    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-    let eventfd = keep_above_standard(rustix::event::eventfd(0, flags)?)?;
-    let wake = Arc::new(ParentOnly::new(eventfd));
+    let wake = Arc::new(Waker::new()?);
     let (alive, ended) = crossbeam_channel::bounded::<()>(0);
     let shut = Arc::new(AtomicBool::new(false));
     let mut server = Server::new(shared.clone(), wake.clone(), shut.clone());
@@ -140,8 +138,47 @@ fn start_thread(shared: &Arc<Shared>) -> std::io::Result<Running> {
     Ok(Running { wake, shut, ended })
 }
 
-/// Makes the control thread look around.
-pub(super) fn wake(eventfd: &ParentOnly) {
-    // Fails only when the counter is full, and then the thread is woken anyway.
-    let _ = rustix::io::write(eventfd.as_fd(), &1u64.to_ne_bytes());
+/// Ends the control thread's sleep. A pair of sockets and no event counter: all event counters have one
+/// inode, and could not be told from those of a program that has closed ours.
+#[derive(Debug)]
+pub(super) struct Waker {
+    sender: ParentOnly,
+    receiver: ParentOnly,
+}
+
+impl Waker {
+    fn new() -> std::io::Result<Waker> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, other) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Ok(Waker {
+            sender: ParentOnly::new(keep_above_standard(one)?),
+            receiver: ParentOnly::new(keep_above_standard(other)?),
+        })
+    }
+
+    /// Makes the control thread look around.
+    pub(super) fn wake(&self) {
+        if self.sender.is_ours() {
+            // Fails only when so much is unread that the thread is woken anyway.
+            let _ = rustix::net::send(&self.sender, &[1], SendFlags::NOSIGNAL);
+        }
+    }
+
+    /// Readable when somebody wants the thread to look around.
+    pub(super) fn receiver(&self) -> BorrowedFd<'_> {
+        self.receiver.as_fd()
+    }
+
+    /// Whether the program has left the descriptors alone.
+    pub(super) fn is_intact(&self) -> bool {
+        self.receiver.is_ours()
+    }
+
+    /// Takes what was sent, so that the thread can sleep again.
+    pub(super) fn drain(&self) {
+        let mut buffer = [0u8; 64];
+        let mut receive = || rustix::net::recv(&self.receiver, &mut buffer[..], RecvFlags::empty());
+        while matches!(receive(), Ok((count, _)) if count > 0) {}
+    }
 }

@@ -12,17 +12,15 @@ use super::client::{Client, Phase};
 use super::connection::{self, Accepted, Connection, PeerState};
 use super::extension::{Hello, Holder, PARAMS_KEY, PROTOCOL_VERSION};
 use super::operation::{self, Event, Posted, Task};
-use super::owner::{Shared, wake};
+use super::owner::{Shared, Waker};
 use super::reply::{answer, greet};
 use super::session::{Demand, Facts, Session};
 use super::wire::{PARAMS_SIZE, decode_params, kind, status};
 use crate::capture::{Origin, Request};
 use crate::params::Params;
-use crate::process::fd::ParentOnly;
 use crate::process::{self, user};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,7 +40,7 @@ const FILE_CHECK: Duration = Duration::from_secs(2);
 /// What the thread works with.
 pub(super) struct Server {
     shared: Arc<Shared>,
-    wake: Arc<ParentOnly>,
+    wake: Arc<Waker>,
     events: (Sender<Posted>, Receiver<Posted>),
     clients: Vec<Client>,
     /// Number of the session that may give commands.
@@ -60,8 +58,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server that has bound nothing yet; `wake` is the eventfd that ends its sleep.
-    pub(super) fn new(shared: Arc<Shared>, wake: Arc<ParentOnly>, shut: Arc<AtomicBool>) -> Server {
+    /// A server that has bound nothing yet; `wake` ends its sleep.
+    pub(super) fn new(shared: Arc<Shared>, wake: Arc<Waker>, shut: Arc<AtomicBool>) -> Server {
         Server {
             shared,
             wake,
@@ -191,7 +189,7 @@ impl Server {
 
     /// A program that closes all descriptors may have files of its own under our numbers by now.
     fn is_intact(&self, binding: &Binding) -> bool {
-        self.wake.is_ours() && binding.is_intact()
+        self.wake.is_intact() && binding.is_intact()
     }
 
     fn drop_lost_descriptors(&mut self) {
@@ -214,7 +212,7 @@ impl Server {
             timeout = Some(timeout.map_or(FILE_CHECK, |t| t.min(FILE_CHECK)));
         }
         let timeout = timeout.map(timespec);
-        let wake = self.wake.as_fd();
+        let wake = self.wake.receiver();
         let listener = binding.socket();
         let watch = binding.watch();
         let sockets: Vec<_> = self.clients.iter().map(|c| c.connection.socket()).collect();
@@ -237,9 +235,9 @@ impl Server {
         if rustix::event::poll(&mut fds, timeout.as_ref()).is_err() {
             return (false, false);
         }
-        if !fds[0].revents().is_empty() && self.wake.is_ours() {
-            let mut counter = [0u8; 8];
-            let _ = rustix::io::read(wake, &mut counter);
+        let woken = !fds[0].revents().is_empty();
+        if woken && self.wake.is_intact() {
+            self.wake.drain();
         }
         let accepts = !fds[1].revents().is_empty();
         let file_event = watch.is_some() && fds.last().is_some_and(|f| !f.revents().is_empty());
@@ -404,7 +402,7 @@ impl Server {
         let wake_end = self.wake.clone();
         let events = self.events.0.clone();
         let captures = self.shared.captures.clone();
-        operation::run(task, session, captures, events, move || wake(&wake_end))
+        operation::run(task, session, captures, events, move || wake_end.wake())
     }
 
     fn handle_event(&mut self, posted: Posted) {
