@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { THREADS = 30, STEP_NS = 150000, RECORDS = 100 };
+enum { THREADS = 30, STEP_NS = 400000, RECORDS = 100 };
 
 static const char *g_dir;
 static _Atomic unsigned g_rounds;
