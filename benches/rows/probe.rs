@@ -1,6 +1,6 @@
 //! The full probe of a component: a time stamp before, a time stamp after, an api record.
 
-use super::stamp::{counter, kernel_time};
+use super::stamp::{FOUND, counter, kernel_time};
 use crate::support::contestants::{self, API, Caller, Contest, Who};
 use crate::support::cores;
 use crate::support::table::{Row, Table};
@@ -178,6 +178,7 @@ fn row(contest: &Contest, name: &str, mut work: Option<&mut Work>) -> Row {
     }
     let mut row = Row::new(name, &columns);
     let mut capture = contest.agent.capture();
+    std::thread::sleep(FOUND);
     for rep in 0..contest.reps {
         let plain = work.as_mut().map_or(0.0, |work| plain(work));
         if work.is_some() {
