@@ -241,28 +241,31 @@ fn a_full_arena_refuses_records_and_memory_that_was_drained_is_used_again() {
     });
 }
 
+/// Capture 1 left `before` records behind, `late` ones come while capture 2 is drained.
+fn begin_capture_while_it_is_drained(before: u64, late: u64) {
+    let (arena, mut producer, mut consumer) = ring(4);
+    producer.stamp(1);
+    assert!((0..before).all(|number| push(&mut producer, &arena, 10 + number)));
+    let theirs = arena.clone();
+    let sender = thread::spawn(move || {
+        assert!((0..late).all(|number| push(&mut producer, &theirs, 14 + number)));
+        producer.stamp(2);
+        assert!((21..=23).all(|number| push(&mut producer, &theirs, number)));
+    });
+    let least = consumer.published(&arena, 2);
+    let mut taken = take(&mut consumer, &arena, 2);
+    let most = consumer.published(&arena, 2);
+    assert!((least..=most).contains(&(taken.len() as u64)));
+    sender.join().expect("sender");
+    taken.extend(take(&mut consumer, &arena, 2));
+    assert_eq!(taken, [21, 22, 23]);
+    assert_eq!(consumer.published(&arena, 2), 3);
+}
+
 #[test]
 fn a_capture_that_begins_while_its_drain_reads_shows_nothing_of_the_one_before() {
-    model(3, || {
-        let (arena, mut producer, mut consumer) = ring(4);
-        producer.stamp(1);
-        // Left behind: one segment and a half.
-        assert!((11..=13).all(|number| push(&mut producer, &arena, number)));
-        let theirs = arena.clone();
-        let sender = thread::spawn(move || {
-            // Preempted in the midst of capture 1's last reports.
-            assert!(push(&mut producer, &theirs, 14));
-            assert!(push(&mut producer, &theirs, 15));
-            producer.stamp(2);
-            assert!((21..=23).all(|number| push(&mut producer, &theirs, number)));
-        });
-        let mut taken = take(&mut consumer, &arena, 2);
-        taken.extend(take(&mut consumer, &arena, 2));
-        sender.join().expect("sender");
-        taken.extend(take(&mut consumer, &arena, 2));
-        assert_eq!(taken, [21, 22, 23]);
-        assert_eq!(consumer.published(&arena, 2), 3);
-    });
+    model(3, || begin_capture_while_it_is_drained(1, 0));
+    model(3, || begin_capture_while_it_is_drained(3, 2));
 }
 
 /// Reports 1 to 3 of a thread that looks at the gate before each, as `report` does.
