@@ -163,7 +163,6 @@ fn a_client_of_a_program_that_closes_all_descriptors_does_not_hurt_its_files() {
 }
 
 #[test]
-#[ignore = "the agent knows its descriptors by device and inode, and all event counters and inotify watches have the same"]
 fn a_program_that_opens_event_counters_in_place_of_our_descriptors_keeps_them() {
     let home = Home::new();
     let mut taker = Taker::start(&home);
@@ -291,7 +290,6 @@ fn threads_that_are_cancelled_in_a_start_or_stop_end_and_the_program_captures_on
 // ---- two copies -------------------------------------------------------------
 
 #[test]
-#[ignore = "each copy takes itself for the first one, and the one that answers may not be the one that is called"]
 fn a_program_with_two_copies_of_the_library_is_captured_by_the_one_that_answers() {
     for attempt in 1..=5 {
         let home = Home::new();
