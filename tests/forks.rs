@@ -5,7 +5,7 @@ mod support;
 use std::path::PathBuf;
 use support::client::{ByteClient, params};
 use support::home::{Home, only_prof_dir, prof_dirs};
-use support::proc::Proc;
+use support::proc::{IDLE_SOCKETS, Proc};
 use support::puppet::{Puppet, capturing};
 use support::rules::{lost, open_complete};
 use support::wait::{PATIENCE, wait_for, wait_until};
@@ -155,10 +155,8 @@ fn a_forked_child_holds_no_socket_of_its_parent() {
         socket.exists().then_some(())
     });
     drop(client);
-    // The listener, and the pair that wakes the control thread up.
-    const OWN: usize = 3;
     wait_until("its own sockets each", || {
-        sockets_of(puppet.pid()) == OWN && sockets_of(child) == OWN
+        sockets_of(puppet.pid()) == IDLE_SOCKETS && sockets_of(child) == IDLE_SOCKETS
     });
     let parents = puppet.socket().clone();
     puppet.kill();

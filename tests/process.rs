@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use support::client::{ALREADY_STARTED, ByteClient, START, params};
 use support::home::{Home, only_prof_dir, prof_dirs};
-use support::proc::Proc;
+use support::proc::{IDLE_SOCKETS, Proc};
 use support::puppet::{self, Puppet, capturing};
 use support::rules::{lost, open_complete};
 use support::task::{Task, Way};
@@ -172,7 +172,9 @@ fn a_client_and_the_program_itself_do_not_disturb_each_other() {
     let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
     assert_eq!(client.command(START), ALREADY_STARTED);
     drop(client);
-    wait_until("the client to be gone", || sockets_of(puppet.pid()) == 1);
+    wait_until("the client to be gone", || {
+        sockets_of(puppet.pid()) == IDLE_SOCKETS
+    });
     assert_eq!(puppet.tell("api 10 1"), "0");
     assert_eq!(
         puppet.tell("state"),

@@ -21,6 +21,10 @@ pub struct Proc {
     pid: u32,
 }
 
+/// Sockets of an armed process to which nobody is connected: the listener, and the pair that wakes the control
+/// thread up.
+pub const IDLE_SOCKETS: usize = 3;
+
 impl Proc {
     pub fn of(pid: u32) -> Proc {
         Proc { pid }
@@ -77,7 +81,7 @@ impl Proc {
         wait_for("an idle agent", PATIENCE, || {
             let now = self.resources();
             let sockets = now.descriptors.iter().filter(|kind| *kind == "socket");
-            let is_idle = sockets.count() == 1 && self.agent_threads() == ["msprof-ctl"];
+            let is_idle = sockets.count() == IDLE_SOCKETS && self.agent_threads() == ["msprof-ctl"];
             is_idle.then_some(now)
         })
     }
