@@ -239,6 +239,23 @@ impl TraceCounts {
         self.0[trace as usize]
     }
 
+    /// Counts whole records of one size by trace; the level is in the third and fourth byte of every
+    /// record. Records of a level that the parser cannot read are in no count.
+    pub fn of_records(bytes: &[u8], record_size: usize) -> TraceCounts {
+        let is_api = record_size == RecordSize::Api.bytes();
+        let mut counts = TraceCounts::default();
+        for record in bytes.chunks_exact(record_size) {
+            let level = match record {
+                [_, _, low, high, ..] => u16::from_le_bytes([*low, *high]),
+                _ => 0,
+            };
+            if let Some(trace) = Trace::of(level, is_api) {
+                counts.add(trace, 1);
+            }
+        }
+        counts
+    }
+
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &TraceCounts) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {

@@ -79,7 +79,12 @@ impl Output {
     pub fn write_records(&mut self, ring: RingKey, records: &[u8], account: &mut Account) {
         if ring.size == RecordSize::Api {
             let family = self.api_families[ring.aging as usize];
-            self.write(family, records, &count_api(records), account);
+            self.write(
+                family,
+                records,
+                &TraceCounts::of_records(records, ring.size.bytes()),
+                account,
+            );
         } else {
             self.write_runs(ring, records, account);
         }
@@ -294,16 +299,4 @@ impl Output {
             error: self.error,
         }
     }
-}
-
-/// Api records by trace.
-fn count_api(records: &[u8]) -> TraceCounts {
-    let mut counts = TraceCounts::default();
-    for record in records.chunks_exact(RecordSize::Api.bytes()) {
-        let level = u16::from_le_bytes([record[2], record[3]]);
-        if let Some(trace) = Trace::of(level, true) {
-            counts.add(trace, 1);
-        }
-    }
-    counts
 }

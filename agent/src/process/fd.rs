@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 /// Lowest descriptor that is ours to use: a program that closed its standard descriptors must not
 /// get one of ours in their place.
 const LOWEST: RawFd = 3;
-/// Sockets and the like that a forked child must close; enough for the listener, its waker, its
-/// watch and every client at once.
+/// Sockets and the like that a forked child must close; enough for the listener, its waker
+/// and every client at once.
 const TRACKED: usize = 64;
 
 /// The descriptor itself, or a copy that is not below 3.

@@ -5,6 +5,7 @@
 //! the process's umask, which is not ours to change. Descriptors are close-on-exec and never 0 to 2:
 //! a program that closed those must not find our files there.
 
+use crate::process::fd::keep_above_standard;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -17,8 +18,6 @@ use std::path::{Path, PathBuf};
 const DIR_MODE: u32 = 0o750;
 /// Mode of files in their final state.
 const FILE_MODE: u32 = 0o640;
-/// First descriptor that is nobody's standard stream.
-const FIRST_FREE: RawFd = 3;
 
 /// An open directory.
 #[derive(Debug)]
@@ -260,23 +259,15 @@ fn open_at(at: RawFd, name: &CStr, flags: libc::c_int) -> io::Result<File> {
         // for O_CREAT.
         let fd = unsafe { libc::openat(at, name.as_ptr(), flags | libc::O_CLOEXEC, 0o600) };
         match check(fd) {
-            // SAFETY: the call returned a new descriptor that nobody else owns.
-            Ok(fd) => return lift(unsafe { OwnedFd::from_raw_fd(fd) }).map(File::from),
+            Ok(fd) => {
+                // SAFETY: the call returned a new descriptor that nobody else owns.
+                let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+                return Ok(File::from(keep_above_standard(fd)?));
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Moves a descriptor out of the range of the standard streams.
-fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if fd.as_raw_fd() >= FIRST_FREE {
-        return Ok(fd);
-    }
-    // SAFETY: the descriptor is open for the life of `fd`.
-    let lifted = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST_FREE) })?;
-    // SAFETY: the call returned a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(lifted) })
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

@@ -10,7 +10,7 @@ use super::error::{Kept, ProfDirError};
 use super::families::{Families, FamilyId, Place};
 use super::files::{self, Dir};
 use super::names;
-use crate::records::{ApiRecord, Trace, TraceCounts};
+use crate::records::TraceCounts;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -350,7 +350,7 @@ impl Slices {
         let kept = Kept {
             bytes: whole as u64,
             records: records as u64,
-            counts: count_records(&written[..whole], size),
+            counts: TraceCounts::of_records(&written[..whole], size),
         };
         family.bytes += kept.bytes;
         family.counts.merge(&kept.counts);
@@ -435,22 +435,6 @@ fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> (usize, Option<io::Er
         }
     }
     (written, None)
-}
-
-/// Counts records by trace; the level is in the third and fourth byte of every record.
-fn count_records(bytes: &[u8], record_size: usize) -> TraceCounts {
-    let is_api = record_size == size_of::<ApiRecord>();
-    let mut counts = TraceCounts::default();
-    for record in bytes.chunks_exact(record_size) {
-        let level = match record {
-            [_, _, low, high, ..] => u16::from_le_bytes([*low, *high]),
-            _ => 0,
-        };
-        if let Some(trace) = Trace::of(level, is_api) {
-            counts.add(trace, 1);
-        }
-    }
-    counts
 }
 
 /// Whether the file system or the user's share of it is full.
