@@ -8,6 +8,9 @@
  * called from any thread at any time. A report made while nothing is captured returns 0 whatever its
  * arguments. No pointer is kept after a call returns, unless the call registers it. The paragraphs
  * "# Safety" state what the caller guarantees about pointers.
+ *
+ * That holds in dynamic mode (PROFILING_MODE=dynamic) and of the msprof_agent_* functions. Otherwise every
+ * other call goes on to the vendor's library, where there is one, with its arguments and its result.
  */
 
 #ifndef MSPROF_AGENT_H
@@ -212,6 +215,16 @@ typedef struct MsprofEvent {
 } MsprofEvent;
 
 /**
+ * Writes the table of a mstx module, pointers to places for function pointers, and its length. Returns 0.
+ */
+typedef int32_t (*MsprofMstxGetter)(int32_t module, void ***table, uint32_t *size);
+
+/**
+ * Fills in the tables that its argument gives out. Returns 0.
+ */
+typedef int32_t (*MsprofMstxInit)(MsprofMstxGetter getter);
+
+/**
  * A compact record, 64 bytes.
  */
 typedef struct MsprofCompactInfo {
@@ -281,7 +294,7 @@ typedef struct MsprofAdditionalInfo {
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * Version of the library, such as "0.1.0"; a static string.
@@ -348,8 +361,11 @@ size_t msprof_agent_last_error(char *text, size_t size);
  * Initialises profiling; called by aclInit. `kind`: 0xFF dynamic, 0 acl environment, 1 acl.json, 2 GE
  * options, 4 helper, 5 pure cpu, 6 aicpu; data and len are not read. In dynamic mode it makes sure
  * that the control socket is up, whatever the kind. Returns 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t MsprofInit(uint32_t _kind, void *_data, uint32_t _len);
+int32_t MsprofInit(uint32_t kind, void *data, uint32_t len);
 
 /**
  * Finalizes profiling; called by aclFinalize. Ends a running capture, which is complete when this
@@ -359,34 +375,47 @@ int32_t MsprofFinalize(void);
 
 /**
  * Start of another profiling mode; accepted and ignored in dynamic mode. Returns 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t MsprofStart(uint32_t _kind, const void *_data, uint32_t _len);
+int32_t MsprofStart(uint32_t kind, const void *data, uint32_t len);
 
 /**
- * Stop of another profiling mode; accepted and ignored in dynamic mode. Returns 0.
+ * Stop of another profiling mode; ignored in dynamic mode, but that records are no longer taken out of the buffers of a
+ * vendor's library in front of this one: it may free them afterwards. What they hold is taken out before, for a capture
+ * that runs. Returns 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t MsprofStop(uint32_t _kind, const void *_data, uint32_t _len);
+int32_t MsprofStop(uint32_t kind,
+                   const void *data,
+                   uint32_t len);
 
 /**
  * Configuration of another profiling mode; accepted and ignored in dynamic mode. Returns 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t MsprofSetConfig(uint32_t _kind, const char *_config, size_t _len);
+int32_t MsprofSetConfig(uint32_t kind, const char *config, size_t len);
 
 /**
  * A command of another profiling mode; accepted and ignored in dynamic mode. Returns 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t profSetProfCommand(void *_command, uint32_t _len);
+int32_t profSetProfCommand(void *command, uint32_t len);
 
 /**
  * Marks a training step; accepted and ignored in dynamic mode. Returns 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t profSetStepInfo(uint64_t _index, uint16_t _tag, void *_stream);
-
-/**
- * Registers a callback of a third party for reports; accepted, no report is diverted. Returns 0, or
- * -1 for a null callback.
- */
-int32_t MsprofRegisterProfileCallback(int32_t _kind, void *callback, uint32_t _len);
+int32_t profSetStepInfo(uint64_t index, uint16_t tag, void *stream);
 
 /**
  * Subscribes to raw data of another profiling mode; accepted, nothing is delivered in dynamic mode.
@@ -411,7 +440,7 @@ int32_t MsprofRegisterCallback(uint32_t module, MsprofCommandHandle handler);
  * components; repeats cost a look-up. Ids with bit 31 set are no NPUs and are ignored. Returns 0, or
  * -1 for another id that is not in 0..63.
  */
-int32_t MsprofNotifySetDevice(uint32_t _chip, uint32_t device, bool open);
+int32_t MsprofNotifySetDevice(uint32_t chip, uint32_t device, bool open);
 
 /**
  * Reports an api call with its begin and end. `aging` is 1 for a record that may be deleted to keep
@@ -465,7 +494,8 @@ size_t MsprofGetBatchReportMaxSize(uint32_t kind);
 
 /**
  * Names a type of records of a level; kept for the life of the process and written into every capture.
- * The last name given counts. Returns 0, or -1 for a null name.
+ * The last name given counts. Returns 0; -1 for a null name; 5 when it cannot be kept: without memory, or
+ * in a signal handler that has interrupted such a call.
  *
  * # Safety
  * `name` is null or a C string.
@@ -479,7 +509,7 @@ int32_t MsprofRegTypeInfo(uint16_t level, uint32_t kind, const char *name);
  * # Safety
  * `format` is null or a C string.
  */
-int32_t MsprofRegDataFormat(uint16_t _level, uint32_t _kind, const char *format);
+int32_t MsprofRegDataFormat(uint16_t level, uint32_t kind, const char *format);
 
 /**
  * Id of a string of `len` bytes (up to the first NUL), which is remembered. NULL or length 0: all ones.
@@ -534,13 +564,34 @@ int32_t MsprofSetDeviceIdByGeModelIdx(uint32_t model, uint32_t device);
 /**
  * Forgets the device of a GE model index. Returns 0.
  */
-int32_t MsprofUnsetDeviceIdByGeModelIdx(uint32_t model, uint32_t _device);
+int32_t MsprofUnsetDeviceIdByGeModelIdx(uint32_t model, uint32_t device);
 
 /**
- * Whether an operator is switched on for operator-level profiling, a thing of another profiling mode:
- * false in dynamic mode.
+ * Whether an operator is one of those that are chosen by their type (kind 0) for profiling of operators, a thing of
+ * another profiling mode: false in dynamic mode.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-bool MsprofCheckOpSwitch(const void *_op, size_t _len);
+bool MsprofCheckOpSwitch(uint32_t kind,
+                         const char *op,
+                         size_t len);
+
+/**
+ * Registers a callback of another tool. Kinds: 4 compact records, 5 additional records, 9 api records, 10 events:
+ * the callback gets these reports, but for batches, and no capture has them. 11 type names, 12 strings that get an
+ * id, 16 devices (also those that were opened or closed before): the callback is told as well. 0 to 3, 6 to 8 and 13
+ * to 15 are accepted and never called. The callback runs on the thread that reports, and is called as the vendor's
+ * library calls it. A null callback takes away the one that was there. Returns 0, or -1 for another kind or a null
+ * callback where there was none.
+ *
+ * # Safety
+ * `callback` is null or a function of that kind's type, until another one takes its place. Where calls are passed on,
+ * what the vendor's function takes.
+ */
+int32_t MsprofRegisterProfileCallback(int32_t kind,
+                                      void *callback,
+                                      uint32_t len);
 
 /**
  * The old reporter interface. Module 0 (DATA_PREPROCESS): type 0 reports aicpu or dp records (88 bytes:
@@ -592,53 +643,74 @@ uint64_t AdprofGetHashId(const char *text, size_t len);
 
 /**
  * Refused: the process belongs to dynamic profiling, whose session is left alone. Returns 100042.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclInit(uint32_t _kind, const char *_path, uint32_t _len);
+int32_t ProfAclInit(uint32_t kind, const char *path, uint32_t len);
+
+/**
+ * Refused like ProfAclInit.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
+ */
+int32_t ProfAclWarmup(uint32_t kind, const void *config);
+
+/**
+ * Refused like ProfAclInit.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
+ */
+int32_t ProfAclStart(uint32_t kind, const void *config);
+
+/**
+ * Refused like ProfAclInit.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
+ */
+int32_t ProfAclStop(uint32_t kind, const void *config);
 
 /**
  * Refused like ProfAclInit.
  */
-int32_t ProfAclWarmup(uint32_t _kind, const void *_config);
+int32_t ProfAclFinalize(uint32_t kind);
+
+/**
+ * Refused like ProfAclInit.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
+ */
+int32_t ProfAclSetConfig(int32_t kind, const char *config, size_t len);
+
+/**
+ * Refused like ProfAclInit.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
+ */
+int32_t ProfAclSubscribe(uint32_t kind, uint32_t model, const void *config);
 
 /**
  * Refused like ProfAclInit.
  */
-int32_t ProfAclStart(uint32_t _kind, const void *_config);
+int32_t ProfAclUnSubscribe(uint32_t kind, uint32_t model);
+
+/**
+ * Refused like ProfAclInit.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
+ */
+int32_t ProfOpSubscribe(uint32_t device, const void *config);
 
 /**
  * Refused like ProfAclInit.
  */
-int32_t ProfAclStop(uint32_t _kind, const void *_config);
-
-/**
- * Refused like ProfAclInit.
- */
-int32_t ProfAclFinalize(uint32_t _kind);
-
-/**
- * Refused like ProfAclInit.
- */
-int32_t ProfAclSetConfig(int32_t _kind, const char *_config, size_t _len);
-
-/**
- * Refused like ProfAclInit.
- */
-int32_t ProfAclSubscribe(uint32_t _kind, uint32_t _model, const void *_config);
-
-/**
- * Refused like ProfAclInit.
- */
-int32_t ProfAclUnSubscribe(uint32_t _kind, uint32_t _model);
-
-/**
- * Refused like ProfAclInit.
- */
-int32_t ProfOpSubscribe(uint32_t _device, const void *_config);
-
-/**
- * Refused like ProfAclInit.
- */
-int32_t ProfOpUnSubscribe(uint32_t _device);
+int32_t ProfOpUnSubscribe(uint32_t device);
 
 /**
  * Number of devices that are open, as far as this library was told.
@@ -647,37 +719,47 @@ int32_t ProfAclDrvGetDevNum(void);
 
 /**
  * Time of an operator from a subscription; there is none: 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-uint64_t ProfAclGetOpTime(uint32_t _kind, const void *_data, size_t _len, uint32_t _index);
+uint64_t ProfAclGetOpTime(uint32_t kind, const void *data, size_t len, uint32_t index);
 
 /**
  * Id of a subscription; there is none: 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-size_t ProfAclGetId(uint32_t _kind, const void *_data, size_t _len, uint32_t _index);
+size_t ProfAclGetId(uint32_t kind, const void *data, size_t len, uint32_t index);
 
 /**
  * Value of an operator from a subscription. Refused like ProfAclInit.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclGetOpVal(uint32_t _kind,
-                        const void *_op,
-                        size_t _op_len,
-                        uint32_t _index,
-                        void *_data,
-                        size_t _len);
+int32_t ProfAclGetOpVal(uint32_t kind, const void *op, size_t op_len, uint32_t index, void *data, size_t len);
 
 /**
  * Attribute of an operator from a subscription; there is none: NULL.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-const char *ProfAclGetOpAttriVal(uint32_t _kind,
-                                 const void *_op,
-                                 size_t _op_len,
-                                 uint32_t _index,
-                                 uint32_t _attribute);
+const char *ProfAclGetOpAttriVal(uint32_t kind,
+                                 const void *op,
+                                 size_t op_len,
+                                 uint32_t index,
+                                 uint32_t attribute);
 
 /**
  * Execution time of an operator from a subscription; there is none: 0.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-uint64_t ProfGetOpExecutionTime(const void *_data, uint32_t _len, uint32_t _index);
+uint64_t ProfGetOpExecutionTime(const void *data, uint32_t len, uint32_t index);
 
 /**
  * Features that can be used beside each other: none in dynamic mode. Returns 0, or -1 for a null pointer.
@@ -701,95 +783,135 @@ int32_t ProfAclGetCompatibleFeaturesV2(size_t *count, void **features);
 int32_t ProfAclRegisterDeviceCallback(void);
 
 /**
- * Makes a stamp; to be given to ProfAclDestroyStamp.
+ * Makes a stamp; to be given to ProfAclDestroyStamp. NULL when there are 65,536, or for want of memory.
  */
 void *ProfAclCreateStamp(void);
 
 /**
- * Frees a stamp.
+ * Frees a stamp. Ranges that were opened with it stay open.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-void ProfAclDestroyStamp(void *_stamp);
+void ProfAclDestroyStamp(void *stamp);
 
 /**
- * Names a category of stamps. Returns 0.
+ * Names a category of stamps. Returns 0: the parser has no place for the name and shows the number.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclSetCategoryName(uint32_t _category, const char *_name);
+int32_t ProfAclSetCategoryName(uint32_t category, const char *name);
 
 /**
- * Sets the category of a stamp. Returns 0.
+ * Sets the category of a stamp. Returns 0; -1 for no stamp.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclSetStampCategory(void *_stamp, uint32_t _category);
+int32_t ProfAclSetStampCategory(void *stamp, uint32_t category);
 
 /**
- * Sets the payload of a stamp. Returns 0.
+ * Sets the kind of a stamp's payload. Its value, whose size nobody knows, is not recorded. Returns 0; -1 for
+ * no stamp.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclSetStampPayload(void *_stamp, int32_t _kind, void *_value);
+int32_t ProfAclSetStampPayload(void *stamp, int32_t kind, void *value);
 
 /**
- * Sets the message of a stamp. Returns 0.
+ * Sets the message of a stamp, `len` bytes of UTF-8; what is longer than 155 is cut off. Returns 0; -1 for no
+ * stamp or a null pointer.
+ *
+ * # Safety
+ * `message` is null or valid for `len` bytes.
  */
-int32_t ProfAclSetStampTraceMessage(void *_stamp, const char *_message, uint32_t _len);
+int32_t ProfAclSetStampTraceMessage(void *stamp, const char *message, uint32_t len);
 
 /**
- * Marks an instant. Returns 0.
+ * Marks an instant. Returns 0; -1 for no stamp.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclMark(void *_stamp);
+int32_t ProfAclMark(void *stamp);
 
 /**
- * Marks an instant with a message on a stream. Returns 0.
+ * Marks an instant with a message of `len` bytes; the mark on the stream itself is not made. Returns 0; -1
+ * for a null message.
+ *
+ * # Safety
+ * `message` is null or valid for `len` bytes.
  */
-int32_t ProfAclMarkEx(const char *_message, size_t _len, void *_stream);
+int32_t ProfAclMarkEx(const char *message, size_t len, void *stream);
 
 /**
- * Opens a range on this thread. Returns 0.
+ * Opens a range on this thread, with what the stamp says now. Returns 0; -1 for no stamp; 5 when 4,096 are
+ * open.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclPush(void *_stamp);
+int32_t ProfAclPush(void *stamp);
 
 /**
- * Closes the innermost range of this thread. Returns 0.
+ * Closes the innermost range of this thread. Returns 0; -1 when none was opened in this capture.
  */
 int32_t ProfAclPop(void);
 
 /**
- * Ends a range by its id. Returns 0.
+ * As ProfAclPush; the mark on the stream itself is not made.
+ *
+ * # Safety
+ * Where calls are passed on, the pointers are what the vendor's function takes; else they are not read.
  */
-int32_t ProfAclRangeStop(uint32_t _range);
+int32_t ProfAclRangePushEx(void *stamp);
 
 /**
- * Opens a range on this thread. Returns 0.
- */
-int32_t ProfAclRangePushEx(void *_stamp);
-
-/**
- * Closes the innermost range of this thread. Returns 0.
+ * As ProfAclPop.
  */
 int32_t ProfAclRangePop(void);
 
 /**
- * Starts a range and writes its id. Returns 0.
+ * Starts a range, with what the stamp says now, and writes its id, which is never 0. Returns 0; -1 for no
+ * stamp or a null pointer; 5 when too many are open.
  *
  * # Safety
  * `range` is null or valid for a write.
  */
-int32_t ProfAclRangeStart(void *_stamp, uint32_t *range);
+int32_t ProfAclRangeStart(void *stamp, uint32_t *range);
 
 /**
- * Fills in a table of mstx functions: none, so that mstx keeps its own no-ops. Returns 1, "no tool".
+ * Ends a range by its id, on whatever thread. Returns 0; -1 for an id of no range of this capture.
  */
-int32_t InitInjectionMstx(void *_table_getter);
+int32_t ProfAclRangeStop(uint32_t range);
 
 /**
- * Switches mstx functions of a module on; nothing to do.
+ * Fills in a table of mstx functions, by which the program's marks get here. Returns 0; 1 when the getter is
+ * NULL or knows no functions.
+ *
+ * # Safety
+ * `getter` is null or a function that gives out tables as mstx has them.
  */
-void ProfEnableMstxFunc(uint32_t _module);
+int32_t InitInjectionMstx(MsprofMstxGetter getter);
 
 /**
- * Registers the mstx functions of a module; nothing to do.
+ * Switches to the functions that another tool has registered (2), or back to ours (any other number).
  */
-void ProfRegisterMstxFunc(void *_init, uint32_t _module);
+void ProfEnableMstxFunc(uint32_t module);
+
+/**
+ * Lets another tool (2) fill in its functions, by calling its `init` with a getter of tables. Those of any
+ * other number are ours already.
+ *
+ * # Safety
+ * `init` is null or such a function.
+ */
+void ProfRegisterMstxFunc(MsprofMstxInit init, uint32_t module);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+}  /* extern "C" */
+#endif  /* __cplusplus */
 
 #endif  /* MSPROF_AGENT_H */

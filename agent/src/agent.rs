@@ -7,13 +7,15 @@ use crate::capture::{
 use crate::components::{Components, Handler};
 use crate::control::owner::Control;
 use crate::dictionary::Dictionary;
-use crate::gate::{self, Word};
+use crate::diverted::Diverted;
+use crate::gate;
 use crate::lanes::Lanes;
 use crate::long::LongQueue;
+use crate::marks::Marks;
 use crate::options::{OptionError, Options, split_words};
 use crate::params::Params;
 use crate::process::environment::{Bind, Environment};
-use crate::{clock, log, profdir};
+use crate::{clock, log, profdir, pulled};
 use crate::{fork, process};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -36,6 +38,10 @@ pub struct Agent {
     pub components: Arc<Components>,
     /// Rare, long reports.
     pub long: Arc<LongQueue>,
+    /// Stamps, domains and open ranges of the program's own marks.
+    pub marks: Arc<Marks>,
+    /// Reports that another tool gets instead.
+    pub diverted: Arc<Diverted>,
     /// Start, stop, status.
     pub captures: Arc<Captures>,
     control: Control,
@@ -90,7 +96,13 @@ impl Agent {
                 .map(|b| b.components.copy_in_child())
                 .unwrap_or_default(),
         );
+        let marks = Arc::new(before.map(|b| b.marks.copy_in_child()).unwrap_or_default());
         let long = Arc::new(LongQueue::default());
+        let diverted = Arc::new(
+            before
+                .map(|b| b.diverted.copy_in_child())
+                .unwrap_or_default(),
+        );
         let unreadable = Arc::new(AtomicU64::new(0));
         let model_devices = Arc::<Mutex<BTreeMap<u32, u32>>>::default();
         let disabled = Arc::<Mutex<Option<String>>>::default();
@@ -99,8 +111,12 @@ impl Agent {
             dictionary: dictionary.clone(),
             components: components.clone(),
             long: long.clone(),
+            marks: marks.clone(),
+            devices: Arc::default(),
+            diverted: diverted.clone(),
             unreadable: unreadable.clone(),
             model_devices: model_devices.clone(),
+            models: Arc::default(),
             disabled: disabled.clone(),
         };
         let captures = Arc::new(Captures::new(parts, generation));
@@ -111,6 +127,8 @@ impl Agent {
             dictionary,
             components,
             long,
+            marks,
+            diverted,
             captures,
             control,
             unreadable,
@@ -143,6 +161,16 @@ impl Agent {
         }
     }
 
+    /// Whether calls belong to the vendor's library, if there is one: the process is not in dynamic mode.
+    pub fn passes_on(&self) -> bool {
+        !self.environment.dynamic && !self.inert.load(Ordering::Acquire)
+    }
+
+    /// Whether the process is in dynamic mode, and this copy of the library is the one that takes its records.
+    pub fn is_armed(&self) -> bool {
+        self.environment.dynamic && !self.inert.load(Ordering::Acquire)
+    }
+
     fn bind(&self) -> Bind {
         if self.inert.load(Ordering::Acquire) {
             return Bind::Off;
@@ -173,6 +201,8 @@ impl Agent {
             Ok((changed, delivery)) => {
                 if changed && open {
                     self.captures.device_opened(device);
+                } else if changed {
+                    self.captures.device_closing(device);
                 }
                 delivery.run_here();
                 true
@@ -208,8 +238,14 @@ impl Agent {
             params,
             origin: Origin::Program,
             default_dir,
+            allow_shared_dir: self.environment.allow_shared_dir,
             need_device: false,
+            time_limit: None,
         };
+        // Where the agent is off, it makes no thread either.
+        if let Some(reason) = self.disabled() {
+            return Err(StartError::Disabled(reason).into());
+        }
         let started = on_own_thread(move || self.captures.start(&request));
         Ok(started.map_err(StartError::Thread)??)
     }
@@ -282,7 +318,16 @@ pub fn load() {
             agent.bind_at_use.store(true, Ordering::Release);
             // The gate stays at "ask": the first report comes by `used`.
         }
-        Bind::Off => gate::answer(),
+        Bind::Off => {
+            if agent.environment.bind == Some(Bind::Off) {
+                let version = crate::VERSION;
+                tracing::info!("agent {version}, no control socket: MSPROF_AGENT_BIND=off");
+            }
+            // Otherwise nobody knows yet whether there is another library for the reports.
+            if !agent.passes_on() {
+                gate::answer();
+            }
+        }
     }
 }
 
@@ -303,6 +348,7 @@ pub fn used() -> &'static Agent {
     gate::answer();
     if agent.bind_at_use.swap(false, Ordering::AcqRel) {
         agent.ensure_control();
+        pulled::revive();
     }
     agent
 }
@@ -336,11 +382,13 @@ fn make_alone() -> &'static Agent {
         return agent;
     }
     let in_child = before.is_some();
+    process::on_panic(&(disable as fn(&str)));
     let environment = match before {
         Some(parent) => parent.environment.clone(),
         None => {
             let environment = Environment::read();
             std::panic::set_hook(Box::new(|_| {}));
+            clock::set_unordered(environment.unordered_clock);
             if environment.dynamic {
                 log::init(&environment);
                 for complaint in &environment.complaints {
@@ -356,6 +404,7 @@ fn make_alone() -> &'static Agent {
     let agent: &'static Agent = Box::leak(Box::new(Agent::new(environment, before)));
     CURRENT.store(std::ptr::from_ref(agent).cast_mut(), Ordering::Release);
     if in_child {
+        pulled::forget_owner();
         // A child gets here by using the ABI.
         agent.bind_at_use.store(true, Ordering::Release);
     }
@@ -365,7 +414,6 @@ fn make_alone() -> &'static Agent {
 
 /// Turns the agent off for good: the program goes on, nothing is captured any more.
 pub fn disable(reason: &str) {
-    gate::set(Word::OFF);
     if let Some(agent) = Agent::current() {
         let mut disabled = agent.disabled.lock();
         if disabled.is_none() {
@@ -373,6 +421,8 @@ pub fn disable(reason: &str) {
             *disabled = Some(reason.to_owned());
         }
     }
+    // After that: a start looks whether the agent is off once it has opened the gate.
+    gate::close_for_good();
 }
 
 /// Normal exit of the process: ends a running capture within the bound and removes the socket. Does

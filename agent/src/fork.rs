@@ -1,7 +1,8 @@
 //! What happens at fork: the child forgets the agent of its parent.
 //!
-//! The handler only zeroes the gate's page (which most kernels did already) and closes sockets. The
-//! child becomes a process of its own only when it calls the ABI.
+//! The handler only zeroes the gate's page (which most kernels did already) and closes the descriptors that
+//! are the parent's alone: sockets, and what a controller was handed. The child becomes a process of its own
+//! only when it calls the ABI.
 
 use crate::gate;
 use crate::process::fd;

@@ -1,17 +1,22 @@
 //! The word that every report reads first: is something captured, and what.
 //!
 //! It lies on a page that a forked child finds zeroed (MADV_WIPEONFORK), whichever way it was forked,
-//! and zero means "ask": the slow path then finds out that this is another process. On kernels or
-//! page sizes where the page cannot be marked, the atfork handler zeroes it ([`wipe`]).
+//! and zero means "ask": the slow path then finds out that this is another process. On kernels that
+//! cannot mark the page, the atfork handler zeroes it ([`wipe`]).
 
 use crate::records::Trace;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::shared;
 
-/// Size and alignment of the page; with other page sizes the atfork handler alone does the wiping.
-const PAGE: usize = 4096;
+/// Size and alignment of the page: the largest page that a kernel may have. On aarch64 many have 64 KiB.
+const PAGE: usize = match cfg!(target_arch = "aarch64") {
+    true => 64 << 10,
+    false => 4 << 10,
+};
 
-#[repr(C, align(4096))]
+#[repr(C)]
+#[cfg_attr(target_arch = "aarch64", repr(align(65536)))]
+#[cfg_attr(not(target_arch = "aarch64"), repr(align(4096)))]
 struct Page {
     word: AtomicU64,
     /// Non-zero in the process that made its agent; zero in a child that has not.
@@ -25,10 +30,19 @@ shared!(GATE: Page = Page {
     fill: [0; PAGE - 16],
 });
 
+// Who else wants the reports, as bits; unlike the page, the same in a forked child.
+shared!(OTHERS: AtomicU64 = AtomicU64::new(0));
+
+/// Another library, while nothing is captured.
+const OTHER_LIBRARY: u64 = 1;
+/// Another tool, some of them and always.
+const OTHER_TOOL: u64 = 2;
+
 /// A value of the gate.
 ///
-/// Low 8 bits: which traces are taken, one bit per [`Trace`]; the rest: the capture's number, which is
-/// unique among this process and its forked children.
+/// From the low end: 8 bits say which traces are taken by the quick way of a report, one bit per [`Trace`]; one
+/// says that other tools want reports, so that none goes the quick way; 8 bits say which traces are taken at
+/// all. The rest is the capture's number, which is unique among this process and its forked children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(u64);
 
@@ -37,24 +51,68 @@ impl Word {
     pub const ASK: Word = Word(0);
     /// Nothing is captured.
     pub const OFF: Word = Word(u64::MAX);
+    /// Nothing is captured, and reports go to another library. Takes no trace; no capture has its number.
+    pub const ELSEWHERE: Word = Word(u64::MAX << Self::NUMBER_AT);
     const TRACE_BITS: u32 = 8;
+    const SHARED: u64 = 1 << Self::TRACE_BITS;
+    const ALL_AT: u32 = Self::TRACE_BITS + 1;
+    const NUMBER_AT: u32 = Self::ALL_AT + Self::TRACE_BITS;
 
-    /// The word of a capture. `number` is in `1..2^56 - 1`.
+    /// The word of a capture. `number` is in `1..2^47 - 1`.
     pub fn capturing(number: u64, traces: u8) -> Word {
-        debug_assert!(number != 0 && number < (1 << 56) - 1);
-        Word(number << Self::TRACE_BITS | u64::from(traces))
+        debug_assert!(number != 0 && number < (1 << 47) - 1);
+        let traces = u64::from(traces);
+        Word(number << Self::NUMBER_AT | traces << Self::ALL_AT | traces)
     }
 
-    /// Number of the capture; meaningless for [`Word::ASK`] and [`Word::OFF`].
+    /// The word as a number, and back.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The word of which [`Word::bits`] are these.
+    pub const fn of_bits(bits: u64) -> Word {
+        Word(bits)
+    }
+
+    /// The word of the same capture while other tools want reports, or while none does.
+    fn shared(self, shared: bool) -> Word {
+        const QUICK: u64 = (1 << Word::TRACE_BITS) - 1;
+        if shared {
+            Word(self.0 & !QUICK | Self::SHARED)
+        } else {
+            Word(self.0 & !Self::SHARED | self.0 >> Self::ALL_AT & QUICK)
+        }
+    }
+
+    /// Whether others may want the report, or nobody knows yet.
+    #[inline]
+    pub fn is_shared(self) -> bool {
+        self != Word::OFF && (!self.is_capture() || self.0 & Self::SHARED != 0)
+    }
+
+    /// Whether something is captured.
+    #[inline]
+    pub fn is_capture(self) -> bool {
+        self != Word::ASK && self != Word::OFF && self != Word::ELSEWHERE
+    }
+
+    /// Number of the capture; meaningless where none is.
     #[inline]
     pub fn number(self) -> u64 {
-        self.0 >> Self::TRACE_BITS
+        self.0 >> Self::NUMBER_AT
+    }
+
+    /// Whether records of `trace` are taken by the quick way.
+    #[inline]
+    pub fn takes_quickly(self, trace: Trace) -> bool {
+        self.0 >> (trace as u8) & 1 != 0
     }
 
     /// Whether records of `trace` are taken.
     #[inline]
     pub fn takes(self, trace: Trace) -> bool {
-        self.0 >> (trace as u8) & 1 != 0
+        self.0 >> (Self::ALL_AT + trace as u32) & 1 != 0
     }
 }
 
@@ -70,29 +128,86 @@ pub fn is_off() -> bool {
     load() == Word::OFF
 }
 
-/// Opens or closes the gate.
-pub fn set(word: Word) {
-    GATE.word.store(word.0, Ordering::Release);
+/// Opens the gate for a capture.
+pub fn open(word: Word) {
+    // Swapped, not stored, so that whoever came before is seen below: a tool that has come meanwhile may have found the
+    // gate as it was. What is there then is renewed, not opened once more: a drain that has failed may have closed it.
+    GATE.word.swap(word.shared(is_shared()).0, Ordering::SeqCst);
+    renew();
+}
+
+/// What the gate says while nothing is captured.
+fn idle() -> Word {
+    match OTHERS.load(Ordering::SeqCst) {
+        0 => Word::OFF,
+        _ => Word::ELSEWHERE,
+    }
+}
+
+fn is_shared() -> bool {
+    OTHERS.load(Ordering::SeqCst) & OTHER_TOOL != 0
+}
+
+/// To be called by whoever has closed the gate: others may have come after he had looked for them.
+fn look_again() {
+    if idle() != Word::OFF {
+        renew();
+    }
+}
+
+/// Has the gate say what is true of others by now.
+fn renew() {
+    let _ = GATE
+        .word
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |word| {
+            let renewed = match Word(word) {
+                Word::ASK => Word::ASK,
+                word if word.is_capture() => word.shared(is_shared()),
+                _ => idle(),
+            };
+            Some(renewed.0)
+        });
 }
 
 /// Ends the asking: nothing is captured, unless a capture has begun meanwhile.
 pub fn answer() {
-    let _ = GATE.word.compare_exchange(
-        Word::ASK.0,
-        Word::OFF.0,
-        Ordering::AcqRel,
-        Ordering::Relaxed,
-    );
+    let _ = GATE
+        .word
+        .compare_exchange(Word::ASK.0, idle().0, Ordering::SeqCst, Ordering::Relaxed);
+    look_again();
+}
+
+/// From here on reports go to another library while nothing is captured.
+pub fn pass_on() {
+    OTHERS.fetch_or(OTHER_LIBRARY, Ordering::SeqCst);
+    answer();
+    renew();
+}
+
+/// From here on other tools want reports, or none does any more: no report goes the quick way meanwhile.
+pub fn share(shared: bool) {
+    if shared {
+        OTHERS.fetch_or(OTHER_TOOL, Ordering::SeqCst);
+    } else {
+        OTHERS.fetch_and(!OTHER_TOOL, Ordering::SeqCst);
+    }
+    renew();
+}
+
+/// Closes the gate, whatever is captured.
+pub fn close_for_good() {
+    GATE.word.swap(idle().0, Ordering::SeqCst);
+    look_again();
 }
 
 /// Closes the gate of capture `number` only: an older capture's drain must not close a newer one's.
 pub fn close(number: u64) {
     let _ = GATE
         .word
-        .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
-            (word != Word::ASK.0 && word != Word::OFF.0 && Word(word).number() == number)
-                .then_some(Word::OFF.0)
+        .fetch_update(Ordering::SeqCst, Ordering::Relaxed, |word| {
+            (Word(word).is_capture() && Word(word).number() == number).then_some(idle().0)
         });
+    look_again();
 }
 
 /// Whether this process has made its agent; false in a forked child until it makes its own.
@@ -117,8 +232,9 @@ pub fn mark_wipe_on_fork() {
     const _: () = assert!(std::mem::size_of::<Page>() == PAGE);
     let page: &Page = &GATE;
     debug_assert!(page.fill.first() == Some(&0));
-    // SAFETY: sysconf takes any name.
-    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != PAGE as libc::c_long {
+    // An old loader may put the library at an address that suits its kernel's pages only; the range consists of
+    // whole ones then too.
+    if !PAGE.is_multiple_of(rustix::param::page_size()) {
         return;
     }
     // SAFETY: the range is exactly one page of this library's own zero-initialised data, and the
@@ -141,7 +257,31 @@ mod tests {
         let word = Word::capturing(77, 1 << Trace::Acl as u8);
         assert_eq!(word.number(), 77);
         assert!(word.takes(Trace::Acl) && !word.takes(Trace::RuntimeApi));
-        assert_ne!(word, Word::OFF);
-        assert_ne!(word, Word::ASK);
+        assert!(word.is_capture());
+        for word in [Word::OFF, Word::ASK, Word::ELSEWHERE] {
+            assert!(!word.is_capture());
+        }
+        for trace in Trace::ALL {
+            assert!(!Word::ELSEWHERE.takes(trace) && !Word::ELSEWHERE.takes_quickly(trace));
+        }
+    }
+
+    #[test]
+    fn while_other_tools_want_reports_none_goes_the_quick_way() {
+        let word = Word::capturing(77, 1 << Trace::Acl as u8);
+        assert!(word.takes_quickly(Trace::Acl) && !word.is_shared());
+        let shared = word.shared(true);
+        assert!(shared.is_capture() && shared.is_shared());
+        assert_eq!(shared.number(), 77);
+        for trace in Trace::ALL {
+            assert!(!shared.takes_quickly(trace));
+            assert_eq!(shared.takes(trace), word.takes(trace));
+        }
+        assert_eq!(shared.shared(true), shared);
+        assert_eq!(shared.shared(false), word);
+        assert_eq!(word.shared(false), word);
+        for word in [Word::ASK, Word::ELSEWHERE] {
+            assert!(word.is_shared());
+        }
     }
 }

@@ -13,7 +13,6 @@ use crate::arena::Arena;
 use crate::gate::Word;
 use crate::process;
 use crate::records::{Trace, TraceCounts};
-use crate::ring::Producer;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, per_thread};
 use once_cell::sync::OnceCell;
@@ -26,31 +25,34 @@ use std::sync::atomic::compiler_fence;
 const PREFAULT_AT_START: usize = 12 << 20;
 
 /// The current thread's hold on its lane; marks the lane as ended when the thread ends.
-struct LaneHold {
-    lane: Cell<Option<Arc<Lane>>>,
-    /// The thread is in the middle of a report.
-    busy: Cell<bool>,
-}
-
-impl LaneHold {
-    const fn new() -> LaneHold {
-        LaneHold {
-            lane: Cell::new(None),
-            busy: Cell::new(false),
-        }
-    }
-}
+struct LaneHold(Cell<Option<Arc<Lane>>>);
 
 impl Drop for LaneHold {
     fn drop(&mut self) {
-        if let Some(lane) = self.lane.take() {
+        if let Some(lane) = self.0.take() {
+            let _ = STATE.try_with(|state| state.set(ENDED));
             // Lanes lie on the heap, so this is harmless in a forked child as well.
             lane.end();
         }
     }
 }
 
-per_thread!(LANE: LaneHold = LaneHold::new());
+per_thread!(LANE: LaneHold = LaneHold(Cell::new(None)));
+
+// Where the current thread stands: one of the three values below, or the lane that its `LANE` holds while
+// it is in no report. Without a destructor, so that a report reads it with nothing in between.
+per_thread!(STATE: Cell<*const Lane> = Cell::new(NEW));
+
+/// The thread has not reported yet.
+const NEW: *const Lane = std::ptr::null();
+/// The thread is in the middle of a report.
+const BUSY: *const Lane = std::ptr::without_provenance(1);
+/// The thread is past its end.
+const ENDED: *const Lane = std::ptr::without_provenance(2);
+
+fn is_lane(state: *const Lane) -> bool {
+    state.addr() > ENDED.addr()
+}
 
 /// Why a record was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +77,8 @@ pub struct Lanes {
     version: AtomicU64,
     /// Losses of threads that have no lane (past their end); any thread.
     homeless: [AtomicU64; Trace::ALL.len()],
-    /// Rings that found no segment at all since [`Lanes::prepare`].
-    starved: AtomicU64,
+    /// Those of them that a signal handler reported in the midst of a report.
+    nested: AtomicU64,
 }
 
 impl Lanes {
@@ -90,7 +92,7 @@ impl Lanes {
             all: Mutex::default(),
             version: AtomicU64::new(0),
             homeless: Default::default(),
-            starved: AtomicU64::new(0),
+            nested: AtomicU64::new(0),
         }
     }
 
@@ -98,10 +100,10 @@ impl Lanes {
     pub fn prepare(&self) -> io::Result<()> {
         let arena = self.arena.get_or_try_init(|| Arena::new(self.budget))?;
         arena.prefault(PREFAULT_AT_START);
-        for count in &self.homeless {
+        for count in self.homeless.iter().chain([&self.nested]) {
             count.store(0, Ordering::Relaxed);
         }
-        self.starved.store(0, Ordering::Relaxed);
+        arena.forget_starved();
         Ok(())
     }
 
@@ -122,20 +124,23 @@ impl Lanes {
         };
         self.with_lane(|lane| {
             // SAFETY: this is the owner thread, and nothing below calls back into this function.
-            let owned = unsafe { lane.owned() };
-            let slot = &mut owned.producers[key.index()];
+            let producer = &mut unsafe { lane.owned() }.producers[key.index()];
             let number = word.number();
-            let producer = match slot {
-                Some(producer) if producer.capture() == number => producer,
-                _ => match first_of_capture(arena, lane, slot, key, number) {
-                    Some(producer) => producer,
-                    None => {
-                        self.starved.fetch_add(1, Ordering::Relaxed);
+            if producer.capture() != number {
+                if producer.is_made() && producer.capture() > number {
+                    // The gate was read before a stop and a start, and a signal handler of this thread
+                    // has reported since: this record is in no capture.
+                    return Ok(());
+                }
+                if !producer.is_made() {
+                    let Some(made) = lane.make_ring(arena, key) else {
                         lane.lose(number, trace);
                         return Err(Dropped::Counted);
-                    }
-                },
-            };
+                    };
+                    *producer = made;
+                }
+                producer.stamp(number);
+            }
             // SAFETY: by this function's contract; the ring was made for `key.size` in this arena.
             if unsafe { producer.push::<N>(arena, record) } {
                 Ok(())
@@ -148,41 +153,66 @@ impl Lanes {
 
     /// Runs `f` with the current thread's lane, which is made if need be. A signal handler that reports
     /// while its thread is in here is turned away.
-    #[inline]
     fn with_lane<R>(&self, f: impl FnOnce(&Lane) -> Result<R, Dropped>) -> Result<R, Dropped> {
-        LANE.try_with(|hold| {
-            if hold.busy.replace(true) {
-                return Err(Dropped::Nested);
-            }
-            // A handler on this thread sees the flag before anything below, and its end after it.
-            compiler_fence(Ordering::SeqCst);
-            // SAFETY: only this thread has access to its own cell, the flag keeps its signal handlers out,
-            // and the reference that is made here ends before anything can replace the content (`adopt`
-            // runs before `f`).
-            let current = unsafe { &*hold.lane.as_ptr() };
-            let result = match current {
-                // A lane of another generation was made by the process that forked us: its rings
-                // are not mapped here.
-                Some(lane) if lane.generation == self.generation => f(lane),
-                _ => {
-                    let lane = self.adopt(hold);
-                    f(&lane)
+        STATE
+            .try_with(|state| {
+                let before = enter(state);
+                if before == BUSY {
+                    return Err(Dropped::Nested);
                 }
-            };
-            compiler_fence(Ordering::SeqCst);
-            hold.busy.set(false);
-            result
-        })
-        .unwrap_or(Err(Dropped::NoLane))
+                let lane = self.own_lane(before);
+                // SAFETY: `LANE` holds it until the thread ends or `own_lane` replaces it, which happens in
+                // neither case while this thread is in here.
+                let result = match unsafe { lane.as_ref() } {
+                    Some(lane) => f(lane),
+                    None => Err(Dropped::NoLane),
+                };
+                leave(state, if is_lane(lane) { lane } else { before });
+                result
+            })
+            .unwrap_or(Err(Dropped::NoLane))
     }
 
+    /// The current thread's lane; null when it is past its end.
+    fn own_lane(&self, state: *const Lane) -> *const Lane {
+        if state == ENDED {
+            return std::ptr::null();
+        }
+        // SAFETY: `LANE` holds it.
+        match unsafe { state.as_ref() } {
+            // A lane of another generation was made by the process that forked us: its rings are not
+            // mapped here.
+            Some(lane) if lane.generation == self.generation => state,
+            _ => self.adopt(),
+        }
+    }
+
+    /// Makes a lane for the current thread; null when it is past its end.
     #[cold]
-    fn adopt(&self, hold: &LaneHold) -> Arc<Lane> {
-        let lane = Arc::new(Lane::new(process::current_tid(), self.generation));
-        self.all.lock().push(lane.clone());
-        self.version.fetch_add(1, Ordering::Release);
-        hold.lane.set(Some(lane.clone()));
-        lane
+    fn adopt(&self) -> *const Lane {
+        // What a lane takes comes back only when its thread ends; and the C library ends the process when it has
+        // no memory for a thread's first destructor.
+        if process::reserve::is_low() || !process::reserve::system_has_some() {
+            return std::ptr::null();
+        }
+        LANE.try_with(|hold| {
+            let lane = Arc::new(Lane::new(process::current_tid(), self.generation));
+            self.all.lock().push(lane.clone());
+            self.version.fetch_add(1, Ordering::Release);
+            let pointer = Arc::as_ptr(&lane);
+            // The lane of the process that forked us, or one that a signal handler made a moment ago.
+            if let Some(old) = hold.0.replace(Some(lane)) {
+                old.end();
+            }
+            pointer
+        })
+        .unwrap_or(std::ptr::null())
+    }
+
+    /// Kernel thread id of the current thread.
+    pub fn thread_id(&self) -> u32 {
+        self.with_lane(|lane| Ok(lane.tid))
+            .unwrap_or_else(|_| process::current_tid())
     }
 
     /// Opens a named range on the current thread; false when too many are open.
@@ -210,9 +240,22 @@ impl Lanes {
         self.homeless[trace as usize].fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Whether threads lost records because not even a first segment was free.
+    /// Counts a record of a signal handler in the midst of a report of its own thread. May be called by such
+    /// a handler.
+    #[cold]
+    pub fn lose_nested(&self, trace: Trace) {
+        self.nested.fetch_add(1, Ordering::Relaxed);
+        self.lose_homeless(trace, 1);
+    }
+
+    /// How many of [`Lanes::homeless`] signal handlers reported in the midst of a report.
+    pub fn nested(&self) -> u64 {
+        self.nested.load(Ordering::Relaxed)
+    }
+
+    /// Whether threads that the drain keeps up with, or new ones, lost records for want of memory.
     pub fn starved(&self) -> bool {
-        self.starved.load(Ordering::Relaxed) != 0
+        self.arena.get().is_some_and(|arena| arena.starved() != 0)
     }
 
     /// What threads without a lane lost since [`Lanes::prepare`].
@@ -232,6 +275,16 @@ impl Lanes {
     /// All lanes, oldest first.
     pub fn snapshot(&self) -> Vec<Arc<Lane>> {
         self.all.lock().clone()
+    }
+
+    /// What is to be said of a memory that is smaller than it was meant to be.
+    pub fn memory_note(&self) -> Option<String> {
+        let bytes = self.arena.get()?.reduced()?;
+        Some(format!(
+            "the buffers have {} MB instead of {}, since the program's address space is limited (ulimit -v)",
+            megabytes(bytes),
+            megabytes(self.budget)
+        ))
     }
 
     /// The memory of the rings, once a capture was prepared.
@@ -270,93 +323,54 @@ impl Lanes {
     }
 }
 
-#[cold]
-fn first_of_capture<'a>(
-    arena: &Arena,
-    lane: &Lane,
-    slot: &'a mut Option<Producer>,
-    key: RingKey,
-    number: u64,
-) -> Option<&'a mut Producer> {
-    if slot.is_none() {
-        *slot = lane.make_ring(arena, key);
+/// Bytes in megabytes, with a decimal where that says more.
+fn megabytes(bytes: usize) -> String {
+    if bytes.is_multiple_of(1 << 20) {
+        return (bytes >> 20).to_string();
     }
-    let producer = slot.as_mut()?;
-    producer.stamp(number);
-    Some(producer)
+    format!("{:.1}", bytes as f64 / (1 << 20) as f64)
+}
+
+/// Begins a report of the current thread; tells where the thread stood.
+#[inline(always)]
+fn enter(state: &Cell<*const Lane>) -> *const Lane {
+    let before = state.replace(BUSY);
+    // A handler on this thread sees the mark before anything that follows.
+    compiler_fence(Ordering::SeqCst);
+    before
+}
+
+/// Ends it.
+#[inline(always)]
+fn leave(state: &Cell<*const Lane>, now: *const Lane) {
+    compiler_fence(Ordering::SeqCst);
+    state.set(now);
+}
+
+/// The way of nearly every record: copies it into the current thread's ring if that has taken a record of
+/// this capture already and has room. Otherwise nothing is done, and [`Lanes::push`] is to be called.
+///
+/// # Safety
+/// `record` is valid for reads of `N` bytes and `N` is `key.size.bytes()`.
+#[inline(always)]
+pub unsafe fn push_quick<const N: usize>(word: Word, key: RingKey, record: *const u8) -> bool {
+    STATE
+        .try_with(|state| {
+            let lane = enter(state);
+            let done = is_lane(lane) && {
+                // SAFETY: `LANE` holds the lane. This is its owner thread, and nothing below calls back.
+                let owned = unsafe { (*lane).owned() };
+                // A ring that is stamped with this capture was made by this process: numbers are not used
+                // twice, not in forked children either.
+                let producer = &mut owned.producers[key.index()];
+                // SAFETY: by this function's contract.
+                unsafe { producer.push_quick::<N>(word.number(), record) }
+            };
+            leave(state, lane);
+            done
+        })
+        .unwrap_or(false)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arena::SEGMENT_BYTES;
-    use crate::records::{ApiRecord, RecordSize};
-    use crate::ring::capacity;
-    use zerocopy::{FromZeros, IntoBytes};
-
-    const KEY: RingKey = RingKey {
-        size: RecordSize::Api,
-        aging: true,
-    };
-
-    fn push(lanes: &Lanes, number: u64) -> Result<(), Dropped> {
-        let record = ApiRecord::new_zeroed();
-        let word = Word::capturing(number, 0xFF);
-        // SAFETY: an api record has 40 bytes.
-        unsafe { lanes.push::<40>(word, KEY, Trace::RuntimeApi, record.as_bytes().as_ptr()) }
-    }
-
-    #[test]
-    fn ring_keys_and_numbers_correspond() {
-        for index in 0..RINGS {
-            assert_eq!(RingKey::of(index).index(), index);
-        }
-    }
-
-    #[test]
-    fn threads_that_end_hand_their_memory_to_the_next() {
-        let lanes = Arc::new(Lanes::new(8 * SEGMENT_BYTES, 1));
-        lanes.prepare().expect("map");
-        for round in 0..100 {
-            let theirs = lanes.clone();
-            std::thread::spawn(move || assert_eq!(push(&theirs, 1), Ok(())))
-                .join()
-                .expect("thread");
-            let lane = lanes.snapshot().pop().expect("one lane");
-            assert!(lane.ended(), "round {round}");
-            let ring = lane.ring(0).expect("one ring");
-            let arena = lanes.arena().expect("prepared");
-            // SAFETY: the only consumer; the thread has ended, and the consumer is used no more when the
-            // lane is retired.
-            unsafe {
-                let mut consumer = ring.consumer();
-                assert_eq!(consumer.readable(arena, 1).bytes.len(), 40);
-                lanes.retire(&lane);
-            }
-        }
-        assert_eq!(lanes.arena().expect("prepared").free(), 8);
-    }
-
-    #[test]
-    fn beyond_the_budget_records_are_counted_as_lost() {
-        let lanes = Lanes::new(8 * SEGMENT_BYTES, 1);
-        lanes.prepare().expect("map");
-        // One eighth is left to other threads.
-        let room = 7 * capacity(RecordSize::Api);
-        let taken = (0..room + 10).filter(|_| push(&lanes, 3).is_ok()).count();
-        assert_eq!(taken as u64, room);
-        let lane = lanes.snapshot().pop().expect("one lane");
-        assert_eq!(lane.lost(3).get(Trace::RuntimeApi), 10);
-        assert_eq!(lane.lost(2).total(), 0);
-    }
-
-    #[test]
-    fn a_range_of_an_earlier_capture_is_not_closed_in_a_later_one() {
-        let lanes = Lanes::new(1 << 20, 1);
-        assert!(lanes.push_range(1, OpenRange { kind: 5, begin: 9 }));
-        assert!(lanes.pop_range(2).is_none());
-        assert!(lanes.push_range(2, OpenRange { kind: 6, begin: 10 }));
-        assert_eq!(lanes.pop_range(2).map(|(range, _)| range.kind), Some(6));
-        assert!(lanes.pop_range(2).is_none());
-    }
-}
+mod tests;

@@ -3,8 +3,12 @@
 //! `MSPROF_AGENT_LOG` chooses the level (off, error, warn, info, debug; warn when not set),
 //! `MSPROF_AGENT_LOG_FILE` the file. Nothing is ever written to stdout.
 
+#![forbid(unsafe_code)]
+
 use crate::process::environment::Environment;
 use crate::process::fd::keep_above_standard;
+use crate::process::guarded::Guarded;
+use crate::visible::is_harmful;
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -32,7 +36,8 @@ pub fn init(environment: &Environment) {
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o640);
         let file = options.open(path).ok()?;
-        keep_above_standard(file.into()).ok().map(File::from)
+        let file = keep_above_standard(file.into()).ok()?;
+        Some(Guarded::new(File::from(file)))
     });
     // A second agent in a forked child finds the first one's subscriber, which serves it as well.
     let _ = tracing::subscriber::set_global_default(Lines { level, file });
@@ -41,7 +46,7 @@ pub fn init(environment: &Environment) {
 /// Writes each event as one line.
 struct Lines {
     level: LevelFilter,
-    file: Option<File>,
+    file: Option<Guarded>,
 }
 
 impl Subscriber for Lines {
@@ -60,24 +65,15 @@ impl Subscriber for Lines {
             event.metadata().level()
         );
         event.record(&mut LineFields(&mut line));
-        let mut end = line.len().min(LINE_MAX);
-        while !line.is_char_boundary(end) {
-            end -= 1;
-        }
-        line.truncate(end);
-        // A name from the wire must not make lines of its own.
-        let mut bytes: Vec<u8> = line
-            .bytes()
-            .map(|byte| if byte < b' ' { b' ' } else { byte })
-            .collect();
-        bytes.push(b'\n');
+        let line = as_line(line);
+        let bytes = line.as_bytes();
         // A log that cannot be written must not disturb the program.
         let _ = match &self.file {
-            Some(file) => (&*file).write_all(&bytes),
+            Some(file) => file.get().and_then(|mut file| file.write_all(bytes)),
             // A pipe that nobody reads must not hold anybody up: the line is dropped.
             None if !has_room(rustix::stdio::stderr()) => Ok(()),
             // Not through std, whose lock a fork may leave held.
-            None => rustix::io::write(rustix::stdio::stderr(), &bytes)
+            None => rustix::io::write(rustix::stdio::stderr(), bytes)
                 .map(drop)
                 .map_err(Into::into),
         };
@@ -91,6 +87,16 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
     fn enter(&self, _: &span::Id) {}
     fn exit(&self, _: &span::Id) {}
+}
+
+/// One bounded line. A name from the wire must not make lines of its own, or command the terminal that shows it.
+fn as_line(mut text: String) -> String {
+    let mut end = text.len().min(LINE_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.replace(is_harmful, " ") + "\n"
 }
 
 fn has_room(fd: BorrowedFd<'_>) -> bool {
@@ -114,5 +120,20 @@ impl Visit for LineFields<'_> {
         } else {
             write!(self.0, " {}={value:?}", field.name())
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_message_holds_it_is_one_bounded_line_of_what_can_be_seen() {
+        let said = as_line("no\u{1b}[2J\r\ndevice\u{9b}1m \u{202e}txt 算子".to_owned());
+        assert_eq!(said, "no [2J  device 1m  txt 算子\n");
+        let long = as_line("é".repeat(LINE_MAX));
+        assert_eq!((long.len(), long.lines().count()), (LINE_MAX + 1, 1));
+        let odd = as_line(format!("a{}", "é".repeat(LINE_MAX)));
+        assert_eq!(odd.len(), LINE_MAX);
     }
 }

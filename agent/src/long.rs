@@ -1,6 +1,9 @@
 //! Rare reports that fit no ring: a queue of owned buffers, bounded by bytes.
 
+#![forbid(unsafe_code)]
+
 use crate::lanes::RingKey;
+use crate::process::reserve;
 use crate::records::{MAGIC, Trace};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -81,11 +84,12 @@ fn weight(report: &LongReport) -> usize {
 }
 
 impl LongQueue {
-    /// Adds a report; false when too much waits already. Never waits.
+    /// Adds a report; false when too much waits already, or no memory is left. Never waits.
     pub fn push(&self, report: LongReport) -> bool {
         let weight = weight(&report);
         let before = self.waiting_bytes.fetch_add(weight, Ordering::Relaxed);
-        if before + weight > BYTES_MAX || self.sender.send(report).is_err() {
+        let refused = before + weight > BYTES_MAX || reserve::is_low();
+        if refused || self.sender.send(report).is_err() {
             self.waiting_bytes.fetch_sub(weight, Ordering::Relaxed);
             return false;
         }

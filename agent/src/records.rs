@@ -3,6 +3,8 @@
 //! All integers are little-endian with natural alignment (spec 2 section 2.2). Sizes and offsets are
 //! asserted at compile time: a record is copied from the caller to a ring to a file without conversion.
 
+#![forbid(unsafe_code)]
+
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -63,9 +65,52 @@ impl ApiRecord {
     /// Value of `end` that marks an event.
     pub const EVENT_END: u64 = u64::MAX;
 
+    /// Request id of an event that stands alone by its producer's word. Run 65,535 of a model has it too, and
+    /// the parser makes a pair of any two, so that it tells who is not missing a partner and nothing else.
+    pub const SINGLE_EVENT: u32 = 0xFFFF;
+
     /// Whether this is an event and not an api call.
     pub fn is_event(&self) -> bool {
         self.end == Self::EVENT_END
+    }
+
+    /// Whether this stands for an event whose partner is in no capture: without times the parser passes over it
+    /// (`capture::pairs`).
+    pub fn is_neutral(&self) -> bool {
+        self.begin == 0 && self.end == 0
+    }
+}
+
+/// What two events of one request have in common: the first is the begin, the second the end (spec 3 section 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EventKey {
+    /// One of [`level`].
+    pub level: u16,
+    /// Kind of call.
+    pub kind: u32,
+    /// Kernel thread id.
+    pub thread_id: u32,
+    /// Number of the run.
+    pub request_id: u32,
+    /// A model id at level model.
+    pub item_id: u64,
+}
+
+impl EventKey {
+    /// The key of an event.
+    pub fn of(record: &ApiRecord) -> EventKey {
+        EventKey {
+            level: record.level,
+            kind: record.kind,
+            thread_id: record.thread_id,
+            request_id: record.request_id,
+            item_id: record.item_id,
+        }
+    }
+
+    /// Whether it may be without a partner.
+    pub fn is_single(&self) -> bool {
+        self.request_id == ApiRecord::SINGLE_EVENT
     }
 }
 
@@ -107,8 +152,71 @@ pub struct AdditionalRecord {
     pub payload: [u8; ADDITIONAL_PAYLOAD],
 }
 
+impl AdditionalRecord {
+    /// Type of [`GraphIdMap`] at level model.
+    pub const GRAPH_ID_MAP: u32 = 0;
+    /// Behind the map in a record that was not reported in its capture: readers count it nowhere. The parser
+    /// does not look there.
+    const REPEATED: &'static [u8] = b"repeated by msprof_agent";
+
+    /// Whether its payload is a [`GraphIdMap`].
+    pub fn is_graph_id_map(&self) -> bool {
+        self.head.level == level::MODEL && self.head.kind == Self::GRAPH_ID_MAP
+    }
+
+    /// The payload as what [`AdditionalRecord::is_graph_id_map`] says it is.
+    pub fn graph_id_map(&self) -> GraphIdMap {
+        zerocopy::transmute!(
+            *self
+                .payload
+                .first_chunk()
+                .unwrap_or(&[0; GRAPH_ID_MAP_BYTES])
+        )
+    }
+
+    /// A record that says again what a model is called, as if a thread had done so at a time.
+    pub fn repeated(map: GraphIdMap, thread_id: u32, time: u64) -> AdditionalRecord {
+        let mut payload = [0; ADDITIONAL_PAYLOAD];
+        let end = GRAPH_ID_MAP_BYTES + Self::REPEATED.len();
+        payload[..GRAPH_ID_MAP_BYTES].copy_from_slice(map.as_bytes());
+        payload[GRAPH_ID_MAP_BYTES..end].copy_from_slice(Self::REPEATED);
+        AdditionalRecord {
+            head: RecordHead {
+                magic: MAGIC,
+                level: level::MODEL,
+                kind: Self::GRAPH_ID_MAP,
+                thread_id,
+                data_len: GRAPH_ID_MAP_BYTES as u32,
+                time,
+            },
+            payload,
+        }
+    }
+
+    /// Whether it was not reported in its capture.
+    pub fn is_repeated(&self) -> bool {
+        self.is_graph_id_map() && self.payload[GRAPH_ID_MAP_BYTES..].starts_with(Self::REPEATED)
+    }
+}
+
+/// What a model is called (spec 3 section 6.3).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct GraphIdMap {
+    /// Id of the name.
+    pub model_name: u64,
+    /// Its graph.
+    pub graph_id: u32,
+    /// Its number, which runs have for an item.
+    pub model_id: u32,
+}
+
+/// Bytes of a [`GraphIdMap`].
+const GRAPH_ID_MAP_BYTES: usize = size_of::<GraphIdMap>();
+
 const _: () = {
     use std::mem::{offset_of, size_of};
+    assert!(GRAPH_ID_MAP_BYTES == 16);
     assert!(size_of::<ApiRecord>() == 40);
     assert!(offset_of!(ApiRecord, thread_id) == 8);
     assert!(offset_of!(ApiRecord, begin) == 16);
@@ -185,33 +293,58 @@ impl Trace {
     /// cannot read. `is_api` tells api and event records from the 64- and 256-byte families.
     #[inline]
     pub fn of(level: u16, is_api: bool) -> Option<Trace> {
-        let index = level / LEVEL_STEP;
-        if !level.is_multiple_of(LEVEL_STEP) || index as usize >= LEVEL_SLOTS {
+        let known = &LEVELS[level_slot(level)];
+        if known.level != level {
             return None;
         }
-        TRACE_OF[is_api as usize][index as usize]
+        known.traces[is_api as usize]
     }
 }
 
-/// Every level is a multiple of this, which makes the trace of a level one table look-up.
-const LEVEL_STEP: u16 = 500;
-const LEVEL_SLOTS: usize = 64;
+/// A level and the traces of its records: of the 64- and 256-byte families, of api and event records.
+#[derive(Clone, Copy)]
+struct KnownLevel {
+    level: u16,
+    traces: [Option<Trace>; 2],
+}
 
-static TRACE_OF: [[Option<Trace>; LEVEL_SLOTS]; 2] = {
-    let mut table = [[None; LEVEL_SLOTS]; 2];
+const LEVEL_SLOTS: usize = 16;
+
+/// Where a level lies in [`LEVELS`]. The factor is one that gives each readable level a slot of its own, so
+/// that a report finds its trace with one comparison.
+#[inline]
+const fn level_slot(level: u16) -> usize {
+    const FACTOR: u16 = 17;
+    (level.wrapping_mul(FACTOR) >> (u16::BITS - LEVEL_SLOTS.ilog2())) as usize
+}
+
+static LEVELS: [KnownLevel; LEVEL_SLOTS] = {
+    let none = KnownLevel {
+        level: 0,
+        traces: [None; 2],
+    };
+    let mut table = [none; LEVEL_SLOTS];
     let mut i = 0;
     while i < level::READABLE.len() {
         let lvl = level::READABLE[i];
-        let slot = (lvl / LEVEL_STEP) as usize;
-        let aicpu = lvl == level::AICPU;
-        table[0][slot] = Some(if aicpu { Trace::Aicpu } else { Trace::Task });
-        table[1][slot] = Some(match lvl {
-            level::RUNTIME => Trace::RuntimeApi,
-            level::MODEL => Trace::ModelExecution,
-            level::AICPU => Trace::Aicpu,
-            level::ACL => Trace::Acl,
-            _ => Trace::Task,
-        });
+        let slot = &mut table[level_slot(lvl)];
+        assert!(slot.level == 0, "two levels share a slot");
+        *slot = KnownLevel {
+            level: lvl,
+            traces: [
+                Some(match lvl {
+                    level::AICPU => Trace::Aicpu,
+                    _ => Trace::Task,
+                }),
+                Some(match lvl {
+                    level::RUNTIME => Trace::RuntimeApi,
+                    level::MODEL => Trace::ModelExecution,
+                    level::AICPU => Trace::Aicpu,
+                    level::ACL => Trace::Acl,
+                    _ => Trace::Task,
+                }),
+            ],
+        };
         i += 1;
     }
     table
@@ -223,9 +356,10 @@ static TRACE_OF: [[Option<Trace>; LEVEL_SLOTS]; 2] = {
 pub struct TraceCounts(pub [u64; Trace::ALL.len()]);
 
 impl TraceCounts {
-    /// Sum over all traces.
+    /// Sum over all traces. Counts can come from a file that somebody else wrote: sums stay at the largest
+    /// number.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |sum, n| sum.saturating_add(*n))
     }
 
     /// Adds `n` records of one trace.
@@ -244,22 +378,53 @@ impl TraceCounts {
     pub fn of_records(bytes: &[u8], record_size: usize) -> TraceCounts {
         let is_api = record_size == RecordSize::Api.bytes();
         let mut counts = TraceCounts::default();
+        // One comparison a record and one look-up a run of equal levels: neighbours mostly share theirs.
+        let (mut level, mut run) = (0, 0);
         for record in bytes.chunks_exact(record_size) {
-            let level = match record {
+            let this = match record {
                 [_, _, low, high, ..] => u16::from_le_bytes([*low, *high]),
                 _ => 0,
             };
-            if let Some(trace) = Trace::of(level, is_api) {
-                counts.add(trace, 1);
+            if this != level {
+                counts.add_run(level, is_api, run);
+                (level, run) = (this, 0);
             }
+            run += 1;
         }
+        counts.add_run(level, is_api, run);
         counts
+    }
+
+    /// The same of whole api and event records; and whether there are events, or api records of level model,
+    /// among them.
+    pub fn of_apis(bytes: &[u8]) -> (TraceCounts, bool) {
+        const END: usize = std::mem::offset_of!(ApiRecord, end);
+        let mut counts = TraceCounts::default();
+        let (mut level, mut run) = (0, 0);
+        let mut events = false;
+        for record in bytes.as_chunks::<{ RecordSize::Api.bytes() }>().0 {
+            let this = u16::from_le_bytes([record[2], record[3]]);
+            events |= record[END..].starts_with(&ApiRecord::EVENT_END.to_le_bytes());
+            if this != level {
+                counts.add_run(level, true, run);
+                (level, run) = (this, 0);
+            }
+            run += 1;
+        }
+        counts.add_run(level, true, run);
+        (counts, events || counts.get(Trace::ModelExecution) > 0)
+    }
+
+    fn add_run(&mut self, level: u16, is_api: bool, records: u64) {
+        if let Some(trace) = Trace::of(level, is_api) {
+            self.add(trace, records);
+        }
     }
 
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &TraceCounts) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
     }
 }
@@ -298,6 +463,39 @@ impl From<TraceCounts> for NamedCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn counting_by_runs_finds_what_counting_one_by_one_finds(
+            runs in prop::collection::vec(
+                (prop_oneof![4 => prop::sample::select(&level::READABLE[..]), 1 => any::<u16>()], 1usize..5),
+                0..40,
+            ),
+            size in prop::sample::select(vec![40usize, 64, 256]),
+        ) {
+            let mut bytes = Vec::new();
+            let mut expected = TraceCounts::default();
+            for level in runs.iter().flat_map(|(level, run)| std::iter::repeat_n(*level, *run)) {
+                let mut record = vec![0xA5; size];
+                record[2..4].copy_from_slice(&level.to_le_bytes());
+                bytes.extend(record);
+                if let Some(trace) = Trace::of(level, size == 40) {
+                    expected.add(trace, 1);
+                }
+            }
+            prop_assert_eq!(TraceCounts::of_records(&bytes, size), expected);
+            if size == 40 {
+                let (counts, notable) = TraceCounts::of_apis(&bytes);
+                prop_assert_eq!(counts, expected);
+                prop_assert_eq!(notable, expected.get(Trace::ModelExecution) > 0);
+                if let Some(last) = bytes.last_chunk_mut::<16>() {
+                    last[..8].fill(0xFF);
+                    prop_assert_eq!(TraceCounts::of_apis(&bytes), (expected, true));
+                }
+            }
+        }
+    }
 
     #[test]
     fn each_readable_level_has_a_trace_and_no_other_level_has() {

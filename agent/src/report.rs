@@ -7,8 +7,10 @@
 
 use crate::agent::{self, Agent};
 use crate::gate::{self, Word};
-use crate::lanes::{Dropped, OpenRange, RingKey};
+use crate::lanes::{self, Dropped, OpenRange, RingKey};
 use crate::long::{LongKind, LongReport};
+use crate::pulled::Waiting;
+use crate::readable::{readable, readable_long};
 use crate::records::{
     AdditionalRecord, ApiRecord, CompactRecord, HEAD_SIZE, MAGIC, RecordHead, RecordSize, Trace,
     VARIABLE_MAX, level,
@@ -18,7 +20,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// The report was taken, or dropped and counted.
 pub const SUCCESS: i32 = 0;
-/// Null pointer, wrong length or wrong magic.
+/// A null pointer or handler, a wrong length or magic.
 pub const BAD_ARGUMENT: i32 = -1;
 
 /// Offset of the payload's length in the head of a record.
@@ -32,7 +34,7 @@ pub const BATCH_MAX: usize = 131_072;
 #[inline]
 fn open_gate() -> Option<Word> {
     let word = gate::load();
-    if word == Word::OFF {
+    if word == Word::OFF || word == Word::ELSEWHERE {
         return None;
     }
     if word == Word::ASK {
@@ -45,7 +47,34 @@ fn open_gate() -> Option<Word> {
 fn asked() -> Option<Word> {
     let _not_cancelled = process::NotCancelled::new();
     agent::used();
-    Some(gate::load()).filter(|&word| word != Word::OFF && word != Word::ASK)
+    Some(gate::load()).filter(|word| word.is_capture())
+}
+
+/// The way of nearly every record: takes it if it is as it should be and its thread's ring has taken one of
+/// this capture already and has room. False: nothing was done, and the functions below do all that is
+/// needed. Cannot panic. `word` is what the gate said; `size` is that of `N` bytes.
+///
+/// # Safety
+/// `record` is null or valid for reads of `N` bytes.
+#[inline(always)]
+pub unsafe fn quick<const N: usize>(
+    word: Word,
+    size: RecordSize,
+    aging: u32,
+    record: *const u8,
+) -> bool {
+    if record.is_null() {
+        return false;
+    }
+    // SAFETY: by this function's contract.
+    let Some(trace) = (unsafe { readable(size, record) }) else {
+        return false;
+    };
+    if !word.takes_quickly(trace) {
+        return !word.is_shared();
+    }
+    // SAFETY: by this function's contract.
+    unsafe { lanes::push_quick::<N>(word, RingKey::new(size, aging), record) }
 }
 
 /// An api or event record of 40 bytes. `aging` is 1 for records that may be deleted to keep the
@@ -149,6 +178,27 @@ pub unsafe fn batch(aging: u32, records: *const u8, len: usize) -> i32 {
     worst
 }
 
+/// A record that has waited in another library's buffer, for the capture of `word`, whether the gate is open or not.
+pub fn pulled(word: Word, waiting: Waiting<'_>) {
+    match waiting {
+        Waiting::Record(size, aging, record) if record.len() == size.bytes() => {
+            let record = record.as_ptr();
+            // SAFETY: the record has as many bytes as its size says, which the arms repeat.
+            unsafe {
+                match size {
+                    RecordSize::Api => take::<40>(word, size, aging, record),
+                    RecordSize::Compact => take::<64>(word, size, aging, record),
+                    RecordSize::Additional => take::<ADDITIONAL>(word, size, aging, record),
+                };
+            }
+        }
+        Waiting::Record(..) => {}
+        Waiting::Variable(bytes) => {
+            variable(word, bytes);
+        }
+    }
+}
+
 /// # Safety
 /// `record` is null or valid for reads of `N` bytes, and `N` is `size.bytes()`.
 #[inline]
@@ -156,34 +206,22 @@ unsafe fn take<const N: usize>(word: Word, size: RecordSize, aging: u32, record:
     if record.is_null() {
         return BAD_ARGUMENT;
     }
-    // SAFETY: every record begins with 24 bytes of this layout or longer; callers need not align theirs.
-    let head = unsafe { record.cast::<RecordHead>().read_unaligned() };
-    // SAFETY: an api record has 40 bytes, with the end at this place.
-    let end = (size == RecordSize::Api).then(|| unsafe {
-        let end = record.add(std::mem::offset_of!(ApiRecord, end));
-        end.cast::<u64>().read_unaligned()
-    });
-    let Some(trace) = classify(&head, end) else {
-        return unreadable(head.magic);
+    // SAFETY: by this function's contract.
+    let Some(trace) = (unsafe { readable(size, record) }) else {
+        // SAFETY: every record begins with its magic; callers need not align theirs.
+        return unreadable(unsafe { record.cast::<u16>().read_unaligned() });
     };
-    // SAFETY: an additional record has 256 bytes, and the count lies right behind the name's id.
-    if size == RecordSize::Additional && unsafe { has_too_many_tensors(&head, record) } {
-        return unreadable(head.magic);
-    }
     if !word.takes(trace) {
         return SUCCESS;
     }
     let Some(agent) = Agent::current() else {
         return SUCCESS;
     };
-    let key = RingKey {
-        size,
-        aging: aging == 1,
-    };
+    let key = RingKey::new(size, aging);
     // SAFETY: by this function's contract.
     match unsafe { agent.lanes.push::<N>(word, key, trace, record) } {
         Ok(()) | Err(Dropped::Counted) => {}
-        Err(Dropped::Nested) => agent.lanes.lose_homeless(trace, 1),
+        Err(Dropped::Nested) => agent.lanes.lose_nested(trace),
         Err(Dropped::NoLane) => {
             // A destructor of the thread or, on the main thread, of the program.
             // SAFETY: by this function's contract.
@@ -192,37 +230,6 @@ unsafe fn take<const N: usize>(word: Word, size: RecordSize, aging: u32, record:
         }
     }
     SUCCESS
-}
-
-/// The trace of a record that the parser can read: it drops the whole family for one of another magic or
-/// level, and everything for a time that does not fit a signed number (spec 3 section 9). `end` is that of
-/// an api or event record.
-#[inline]
-fn classify(head: &RecordHead, end: Option<u64>) -> Option<Trace> {
-    let fits = |time: u64| time <= i64::MAX as u64;
-    // In an api record the begin lies where others have their time.
-    let readable = head.magic == MAGIC
-        && fits(head.time)
-        && end.is_none_or(|end| fits(end) || end == ApiRecord::EVENT_END);
-    readable
-        .then(|| Trace::of(head.level, end.is_some()))
-        .flatten()
-}
-
-/// Whether a tensor_info record claims more tensors than it has room for: the parser loops over that many
-/// (spec 3 section 6.3).
-///
-/// # Safety
-/// `record` is valid for reads of 256 bytes.
-#[inline]
-unsafe fn has_too_many_tensors(head: &RecordHead, record: *const u8) -> bool {
-    const TENSOR_INFO: u32 = 1;
-    const COUNT_OFFSET: usize = 32;
-    const TENSORS_MAX: u32 = 5;
-    head.level == level::NODE
-        && head.kind == TENSOR_INFO
-        // SAFETY: inside the record.
-        && unsafe { record.add(COUNT_OFFSET).cast::<u32>().read_unaligned() } > TENSORS_MAX
 }
 
 /// A record that would make the parser drop its whole family (spec 3 section 9).
@@ -244,7 +251,7 @@ fn variable(word: Word, bytes: &[u8]) -> i32 {
     let Ok((head, _)) = RecordHead::read_from_prefix(bytes) else {
         return BAD_ARGUMENT;
     };
-    let Some(trace) = classify(&head, None) else {
+    let Some(trace) = readable_long(bytes) else {
         return unreadable(head.magic);
     };
     if word.takes(trace) {
@@ -289,6 +296,21 @@ pub fn data_preprocess(tag: &[u8], device: i32, bytes: &[u8]) -> i32 {
         queue(word, Trace::Aicpu, kind, bytes.into());
     }
     SUCCESS
+}
+
+/// The running capture, if it takes marks, as each does: the agent that makes it, and its number. Costs a load
+/// and a branch while nothing is captured.
+#[inline]
+pub fn capture_of_marks() -> Option<(&'static Agent, u64)> {
+    let word = open_gate().filter(|word| word.takes(Trace::Task))?;
+    Some((Agent::current()?, word.number()))
+}
+
+/// An additional record of our own making, such as that of a mark; not one that may be deleted.
+pub fn own_additional(record: &AdditionalRecord) -> i32 {
+    let bytes = record.as_bytes();
+    // SAFETY: the record's own bytes.
+    unsafe { additional(0, bytes.as_ptr(), bytes.len()) }
 }
 
 /// Opens a named range on the calling thread. Costs a load and a branch while nothing is captured.

@@ -7,8 +7,11 @@
 //! ```
 //!
 //! Why a chain and not one array per thread: a thread that floods takes what memory there is, within a
-//! millisecond and without the drain's help, while a thread that reports one record holds 64 KiB; and
+//! millisecond and without the drain's help, while a thread that reports one record holds a page; and
 //! what was just drained is used again while it is in the cache (docs/decisions/1-segments.md).
+//!
+//! A segment begins with room for a page of records. When that is full, a ring that the drain has kept up
+//! with leaves it for another page; one that is too fast for that has the segment extended to the whole.
 //!
 //! Invariants:
 //! - the producer alone writes a segment's `head`, `capture`, `start` and `next`, until it has set `next`;
@@ -16,111 +19,79 @@
 //! - records `[max(start, what was drained), head)` of a segment are whole and of capture `capture`; the
 //!   consumer reads only these, the producer writes only behind `head`;
 //! - `head` is final once `next` is set;
+//! - exactly the first segment of a ring's chain bears its mark, but while the consumer goes on to the next one
+//!   both do; a segment that is in no chain bears none;
 //! - a record published for capture N is never seen by the drain of another capture: the producer stamps
 //!   the segment before its first record of a capture, and numbers are never used twice.
 
-use crate::arena::{Arena, SEGMENT_BYTES, Segment};
+use crate::arena::{Arena, Claim, Segment};
+use crate::copy;
 use crate::records::RecordSize;
 use crate::sync;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::Ordering;
 
-/// First bytes of a segment in use. The consumer writes none of it, so a push touches no cache line that
-/// the other side writes.
-#[repr(C, align(128))]
-#[derive(Debug)]
-struct SegmentHeader {
-    /// Records published.
-    head: AtomicU64,
-    /// Capture of all records at and after `start`; 0 before the first.
-    capture: AtomicU64,
-    /// Index of the first record of that capture.
-    start: AtomicU64,
-    /// Number of the next segment + 1; 0 while the producer is in this one.
-    next: AtomicU32,
-}
+mod segment;
 
-/// Offset of the records in a segment.
-const RECORDS_OFFSET: usize = 128;
-const _: () = assert!(std::mem::size_of::<SegmentHeader>() == RECORDS_OFFSET);
-
-/// Records that a segment holds.
-pub const fn capacity(size: RecordSize) -> u64 {
-    ((SEGMENT_BYTES - RECORDS_OFFSET) / size.bytes()) as u64
-}
-
-/// # Safety
-/// The segment is one that this ring took and has not given back.
-unsafe fn header(arena: &Arena, number: u32) -> &SegmentHeader {
-    sync::reads(arena.pointer(number), RECORDS_OFFSET);
-    // SAFETY: inside the arena, aligned to 64 KiB, initialised by `init` before anybody else could know
-    // of the segment, and nothing but atomics.
-    unsafe { &*arena.pointer(number).cast::<SegmentHeader>() }
-}
-
-/// Number of `capture`'s records in a segment.
-fn published_to(header: &SegmentHeader, capture: u64) -> u64 {
-    if header.capture.load(Ordering::Acquire) != capture {
-        return 0;
-    }
-    let start = header.start.load(Ordering::Relaxed);
-    header.head.load(Ordering::Acquire) - start
-}
-
-/// Makes a segment empty.
-///
-/// # Safety
-/// The caller owns the segment, and nobody else knows of it.
-unsafe fn init(arena: &Arena, segment: &Segment) {
-    let empty = SegmentHeader {
-        head: AtomicU64::new(0),
-        capture: AtomicU64::new(0),
-        start: AtomicU64::new(0),
-        next: AtomicU32::new(0),
-    };
-    sync::writes(arena.pointer(segment.number()), RECORDS_OFFSET);
-    // SAFETY: by the contract; inside the arena and aligned.
-    unsafe {
-        arena
-            .pointer(segment.number())
-            .cast::<SegmentHeader>()
-            .write(empty);
-    }
-}
+pub use segment::{RECORDS_OFFSET, SegmentImage, capacity, mark};
+use segment::{SegmentHeader, header, init, published_to, room, taken};
 
 /// The writing side; used by one thread only.
 #[derive(Debug)]
 pub struct Producer {
     /// The segment that is written.
+    number: u32,
     header: *const SegmentHeader,
     records: *mut u8,
     /// Private copy of `head`: nobody else writes it.
     head: u64,
-    capacity: u64,
+    /// Records that fit the part of the segment that may be used.
+    limit: u64,
     capture: u64,
+    size: RecordSize,
 }
+
+/// Capture number of a ring that does not exist; no capture has it.
+const UNMADE: u64 = u64::MAX;
 
 // SAFETY: the pointers lie in an arena that outlives the agent's lanes (it is never unmapped); a producer
 // owns the writing side of its segment wherever it is.
 unsafe impl Send for Producer {}
 
+impl Default for Producer {
+    /// The place of a ring that is not made yet: nothing can be pushed.
+    fn default() -> Self {
+        Producer {
+            number: 0,
+            header: std::ptr::null(),
+            records: std::ptr::null_mut(),
+            head: 0,
+            limit: 0,
+            capture: UNMADE,
+            size: RecordSize::Api,
+        }
+    }
+}
+
 impl Producer {
     /// A ring with one segment; also tells the number of that segment, where the consumer begins. `None`
     /// when the arena is used up.
     pub fn new(arena: &Arena, size: RecordSize) -> Option<(Producer, u32)> {
-        let segment = arena.take(true)?;
+        let segment = arena.take(Claim::First)?;
         let mut producer = Producer {
-            header: std::ptr::null(),
-            records: std::ptr::null_mut(),
-            head: 0,
-            capacity: capacity(size),
             capture: 0,
+            size,
+            ..Producer::default()
         };
         producer.enter(arena, &segment);
         Some((producer, segment.number()))
     }
 
+    /// Whether there is a ring.
+    pub fn is_made(&self) -> bool {
+        self.capture != UNMADE
+    }
+
     /// The capture that the ring is stamped with; 0 for none.
-    #[inline]
     pub fn capture(&self) -> u64 {
         self.capture
     }
@@ -129,9 +100,11 @@ impl Producer {
         // SAFETY: just taken from the arena.
         unsafe { init(arena, segment) };
         let start = arena.pointer(segment.number());
+        self.number = segment.number();
         self.header = start.cast();
         self.records = start.wrapping_add(RECORDS_OFFSET);
         self.head = 0;
+        self.limit = room(arena.first_bytes(), self.size);
     }
 
     fn header(&self) -> &SegmentHeader {
@@ -158,26 +131,75 @@ impl Producer {
     /// one that the ring was made with.
     #[inline]
     pub unsafe fn push<const N: usize>(&mut self, arena: &Arena, record: *const u8) -> bool {
-        if self.head >= self.capacity && !self.go_on(arena) {
+        if self.head >= self.limit && !self.go_on(arena) {
             return false;
         }
+        // SAFETY: by this function's contract; there is room now.
+        unsafe { self.write::<N>(record) };
+        true
+    }
+
+    /// Copies a record in and publishes it, if the ring is made, stamped with `capture` and has room in its
+    /// segment; else nothing is done.
+    ///
+    /// # Safety
+    /// `record` is valid for reads of `N` bytes, and `N` is the size of this ring's records.
+    #[inline(always)]
+    pub unsafe fn push_quick<const N: usize>(&mut self, capture: u64, record: *const u8) -> bool {
+        if self.capture != capture || self.head >= self.limit {
+            return false;
+        }
+        // SAFETY: by this function's contract; a ring that is not made has no room.
+        unsafe { self.write::<N>(record) };
+        true
+    }
+
+    /// Copies a record in and publishes it.
+    ///
+    /// # Safety
+    /// As [`Producer::push`]; the ring is made, and its segment has room.
+    #[inline(always)]
+    unsafe fn write<const N: usize>(&mut self, record: *const u8) {
         // SAFETY: the place is inside the segment and behind `head`, so the consumer does not read it; the
         // source is valid by this function's contract.
         unsafe {
             let place = self.records.add(self.head as usize * N);
             sync::writes(place, N);
-            std::ptr::copy_nonoverlapping(record, place, N);
+            copy::ahead::<N>(place);
+            copy::record::<N>(record, place);
         }
         self.head += 1;
         // Release: a consumer that sees the new head sees the record.
         self.header().head.store(self.head, Ordering::Release);
+    }
+
+    /// Finds room: in a new segment when the drain keeps up, so that slow rings stay small; else in the
+    /// rest of this one.
+    #[cold]
+    fn go_on(&mut self, arena: &Arena) -> bool {
+        // Relaxed: an older value makes the ring a little larger.
+        let drained = self.header().drained.count.load(Ordering::Relaxed);
+        let keeps_up = drained * 2 >= self.head;
+        (keeps_up && self.move_on(arena, Claim::Steady))
+            || self.extend(arena)
+            || self.move_on(arena, Claim::Fast)
+    }
+
+    /// Uses the whole of the segment.
+    fn extend(&mut self, arena: &Arena) -> bool {
+        let whole = capacity(self.size);
+        if self.limit == whole || !arena.extend(self.number) {
+            return false;
+        }
+        self.limit = whole;
+        // Seen by whoever sees `next`, or that the thread has ended.
+        self.header().whole.store(1, Ordering::Relaxed);
         true
     }
 
-    /// Leaves a full segment for a new one.
-    #[cold]
-    fn go_on(&mut self, arena: &Arena) -> bool {
-        let Some(segment) = arena.take(false) else {
+    /// Leaves the segment for a new one.
+    fn move_on(&mut self, arena: &Arena, claim: Claim) -> bool {
+        let Some(segment) = arena.take(claim) else {
             return false;
         };
         let left = self.header;
@@ -242,7 +264,14 @@ impl Consumer {
             let (from, to) = self.pending(header, capture);
             if from == to && next != 0 {
                 self.published_before += published_to(header, capture);
-                arena.give_back(Segment::from_number(self.number));
+                // The mark goes before the segment does: whoever holds that next has no mark in it.
+                // SAFETY: the next segment is this ring's as well.
+                let follower = unsafe { segment::header(arena, next - 1) };
+                let mark = header.drained.ring.load(Ordering::Relaxed);
+                follower.drained.ring.store(mark, Ordering::Release);
+                header.drained.ring.store(0, Ordering::Release);
+                // SAFETY: the segment is this ring's, and its producer has left it.
+                arena.give_back(unsafe { taken(arena, self.number) });
                 self.number = next - 1;
                 self.tail = 0;
                 continue;
@@ -267,6 +296,17 @@ impl Consumer {
         }
     }
 
+    /// Index of the next record in it that is to be read.
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Pages that the segment that is read is charged with.
+    pub fn pages(&self, arena: &Arena) -> usize {
+        // SAFETY: the segment is this ring's.
+        arena.pages(&unsafe { taken(arena, self.number) })
+    }
+
     /// Number of `capture`'s records that were ever published to this ring since this consumer was made,
     /// by the producer's own indices.
     pub fn published(&self, arena: &Arena, capture: u64) -> u64 {
@@ -286,8 +326,12 @@ impl Consumer {
     }
 
     /// The oldest `count` records of the last [`Consumer::readable`] are done with.
-    pub fn release(&mut self, count: u64) {
+    pub fn release(&mut self, arena: &Arena, count: u64) {
         self.tail += count;
+        // SAFETY: the segment is this ring's.
+        let drained = unsafe { &header(arena, self.number).drained };
+        // Relaxed: the producer never writes over anything by this.
+        drained.count.store(self.tail, Ordering::Relaxed);
     }
 
     /// Gives the whole chain back.
@@ -296,12 +340,17 @@ impl Consumer {
     /// The producer is used no more, and neither is any other consumer.
     pub unsafe fn give_back(self, arena: &Arena) {
         let mut number = self.number;
+        // SAFETY: the segment is this ring's.
+        let first = unsafe { header(arena, number) };
+        first.drained.ring.store(0, Ordering::Release);
         loop {
             // SAFETY: the segment is this ring's, as above.
             let next = unsafe { header(arena, number) }
                 .next
                 .load(Ordering::Acquire);
-            arena.give_back(Segment::from_number(number));
+            // SAFETY: the segment is this ring's, and by this function's contract its producer is used no
+            // more.
+            arena.give_back(unsafe { taken(arena, number) });
             if next == 0 {
                 return;
             }
@@ -311,136 +360,4 @@ impl Consumer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::records::ApiRecord;
-    use std::sync::Arc;
-    use zerocopy::{FromBytes, FromZeros, IntoBytes};
-
-    const SEGMENTS: usize = 8;
-
-    fn ring() -> (Arc<Arena>, Producer, Consumer) {
-        let arena = Arena::new(SEGMENTS * SEGMENT_BYTES).expect("map");
-        let (producer, number) = Producer::new(&arena, RecordSize::Api).expect("free");
-        // SAFETY: the ring's first segment and its only consumer.
-        let consumer = unsafe { Consumer::new(number, RecordSize::Api) };
-        (Arc::new(arena), producer, consumer)
-    }
-
-    fn push(producer: &mut Producer, arena: &Arena, item_id: u64) -> bool {
-        let mut record = ApiRecord::new_zeroed();
-        record.item_id = item_id;
-        // SAFETY: the record has 40 bytes, the ring is for api records and was made in this arena.
-        unsafe { producer.push::<40>(arena, record.as_bytes().as_ptr()) }
-    }
-
-    /// Takes all that waits in the first segment with something in it.
-    fn drain(consumer: &mut Consumer, arena: &Arena, capture: u64) -> Vec<u64> {
-        let readable = consumer.readable(arena, capture);
-        let ids: Vec<u64> = readable
-            .bytes
-            .chunks(40)
-            .map(|bytes| ApiRecord::read_from_bytes(bytes).expect("40 bytes").item_id)
-            .collect();
-        consumer.release(ids.len() as u64);
-        ids
-    }
-
-    fn drain_all(consumer: &mut Consumer, arena: &Arena, capture: u64) -> Vec<u64> {
-        let mut all = Vec::new();
-        loop {
-            let ids = drain(consumer, arena, capture);
-            if ids.is_empty() {
-                return all;
-            }
-            all.extend(ids);
-        }
-    }
-
-    #[test]
-    fn records_come_out_in_order_across_segments() {
-        let (arena, mut producer, mut consumer) = ring();
-        producer.stamp(1);
-        let count = 3 * capacity(RecordSize::Api) + 5;
-        assert!((0..count).all(|id| push(&mut producer, &arena, id)));
-        let expected: Vec<u64> = (0..count).collect();
-        assert_eq!(drain_all(&mut consumer, &arena, 1), expected);
-        assert_eq!(consumer.published(&arena, 1), count);
-        assert_eq!(arena.free(), SEGMENTS - 1);
-    }
-
-    #[test]
-    fn without_a_free_segment_a_push_is_refused_and_nothing_is_overwritten() {
-        let (arena, mut producer, mut consumer) = ring();
-        producer.stamp(1);
-        let room = (SEGMENTS as u64 - 1) * capacity(RecordSize::Api);
-        assert!((0..room).all(|id| push(&mut producer, &arena, id)));
-        assert!(!push(&mut producer, &arena, room));
-        assert_eq!(drain(&mut consumer, &arena, 1)[0], 0);
-        // The drained segment goes back when the next one is asked for.
-        assert!(!drain(&mut consumer, &arena, 1).is_empty());
-        assert!(push(&mut producer, &arena, room + 1));
-        let rest = drain_all(&mut consumer, &arena, 1);
-        assert_eq!(rest.last(), Some(&(room + 1)));
-        assert_eq!(consumer.published(&arena, 1), room + 1);
-    }
-
-    #[test]
-    fn what_an_earlier_capture_left_is_never_seen_and_goes_back() {
-        let (arena, mut producer, mut consumer) = ring();
-        producer.stamp(1);
-        let count = 2 * capacity(RecordSize::Api) + 3;
-        assert!((0..count).all(|id| push(&mut producer, &arena, id)));
-        assert_eq!(drain_all(&mut consumer, &arena, 2), [] as [u64; 0]);
-        assert_eq!(arena.free(), SEGMENTS - 1);
-        producer.stamp(2);
-        assert!((10..14).all(|id| push(&mut producer, &arena, id)));
-        assert_eq!(drain_all(&mut consumer, &arena, 2), [10, 11, 12, 13]);
-        assert_eq!(consumer.published(&arena, 2), 4);
-    }
-
-    #[test]
-    fn a_later_consumer_goes_on_where_the_last_one_was() {
-        let (arena, mut producer, mut consumer) = ring();
-        producer.stamp(1);
-        let count = capacity(RecordSize::Api) + 3;
-        assert!((0..count).all(|id| push(&mut producer, &arena, id)));
-        assert_eq!(drain_all(&mut consumer, &arena, 1).len() as u64, count);
-        // SAFETY: the former consumer is used no more.
-        let mut later = unsafe { Consumer::new(consumer.number(), RecordSize::Api) };
-        producer.stamp(2);
-        assert!(push(&mut producer, &arena, 77));
-        assert_eq!(drain_all(&mut later, &arena, 2), [77]);
-        // SAFETY: neither side is used any more.
-        unsafe { later.give_back(&arena) };
-        assert_eq!(arena.free(), SEGMENTS);
-    }
-
-    #[test]
-    fn two_threads_pass_every_record_once_and_in_order() {
-        const COUNT: u64 = 300_000;
-        let (arena, mut producer, mut consumer) = ring();
-        producer.stamp(7);
-        let theirs = arena.clone();
-        let sender = std::thread::spawn(move || {
-            for id in 0..COUNT {
-                while !push(&mut producer, &theirs, id) {
-                    std::thread::yield_now();
-                }
-            }
-        });
-        let mut next = 0;
-        while next < COUNT {
-            let ids = drain(&mut consumer, &arena, 7);
-            if ids.is_empty() {
-                std::thread::yield_now();
-            }
-            for id in ids {
-                assert_eq!(id, next);
-                next += 1;
-            }
-        }
-        sender.join().expect("producer thread");
-        assert_eq!(consumer.published(&arena, 7), COUNT);
-    }
-}
+mod tests;

@@ -1,5 +1,5 @@
 //! Atomics, locks and thread-locals of the code between a report and the drain: std's and parking_lot's in
-//! the library, loom's where its models run that same code (`--cfg loom`, tests/loom.rs).
+//! the library, loom's where its models run that same code (`--cfg loom`, tests/loom).
 //!
 //! Under loom every access of an atomic or lock is a point at which another thread may go on, and the models
 //! go through all orders. Memory that is no atomic is raw to loom: [`writes`] and [`reads`] tell it of the

@@ -111,7 +111,9 @@ fn request(options: &str, parent: &Path) -> Request {
     Request {
         params,
         origin: Origin::Program,
+        time_limit: None,
         default_dir: parent.to_owned(),
+        allow_shared_dir: false,
         need_device: false,
     }
 }
@@ -139,8 +141,12 @@ fn run(plan: &Plan) {
         dictionary: Arc::new(dictionary()),
         components: Arc::default(),
         long: queue.clone(),
+        marks: Arc::default(),
+        devices: Arc::default(),
+        diverted: Arc::default(),
         unreadable: Arc::default(),
         model_devices: Arc::default(),
+        models: Arc::default(),
         disabled: Arc::default(),
     };
     let captures = Captures::new(parts, GENERATION);

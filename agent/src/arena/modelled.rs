@@ -3,9 +3,19 @@
 use crate::sync;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// Alignment of segments.
 const ALIGN: usize = 128;
+
+/// As the arena counts.
+pub(super) fn page_bytes() -> usize {
+    super::PAGE_BYTES
+}
+
+pub(super) fn room() -> Option<u64> {
+    None
+}
 
 #[derive(Debug)]
 pub(super) struct Mapping {
@@ -19,7 +29,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    pub(super) fn new(len: usize) -> io::Result<Mapping> {
+    pub(super) fn shared(len: usize) -> io::Result<Mapping> {
         let layout = Layout::from_size_align(len, ALIGN).map_err(io::Error::other)?;
         // SAFETY: an arena has at least one segment, so the size is not zero.
         let start = unsafe { alloc_zeroed(layout) };
@@ -30,8 +40,16 @@ impl Mapping {
         Ok(Mapping { start, layout })
     }
 
+    pub(super) fn anonymous(len: usize) -> io::Result<Mapping> {
+        Mapping::shared(len)
+    }
+
     pub(super) fn pointer(&self, offset: usize) -> *mut u8 {
         self.start.wrapping_add(offset)
+    }
+
+    pub(super) fn share(&self) -> io::Result<OwnedFd> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     pub(super) fn populate(&self, _offset: usize, _len: usize) {}
@@ -47,7 +65,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: allocated by `new` with this layout, and never handed on.
+        // SAFETY: allocated by `shared` with this layout, and never handed on.
         unsafe { dealloc(self.start, self.layout) };
     }
 }

@@ -1,10 +1,9 @@
 //! The running account of one thread: what its records became.
 
+#![forbid(unsafe_code)]
+
 use crate::ledger::{Ledger, ThreadLedger};
 use crate::records::TraceCounts;
-
-/// Threads with a row of their own in the ledger; the rest is summed under tid 0.
-const THREADS_MAX: usize = 512;
 
 /// What the drain knows of one thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,26 +44,45 @@ pub fn add(ledger: &mut Ledger, account: &Account) {
     ledger.reported.merge(&row.reported);
     ledger.written.merge(&row.written);
     ledger.lost.merge(&row.lost);
-    if row.reported.total() == 0 {
-        return;
+    if row.reported.total() != 0 {
+        ledger.add_thread(row);
     }
-    if ledger.threads.len() < THREADS_MAX {
-        ledger.threads.push(row);
-        return;
-    }
-    if ledger.threads.last().is_none_or(|last| last.tid != 0) {
-        ledger.threads.push(ThreadLedger::default());
-    }
-    if let Some(rest) = ledger.threads.last_mut() {
-        rest.reported.merge(&row.reported);
-        rest.written.merge(&row.written);
-        rest.lost.merge(&row.lost);
-    }
+}
+
+/// Why records were lost that no error on writing has cost, and the way out: those for which there was no room
+/// in the rings, those that signal handlers reported, and those beside the rings.
+pub fn loss_notes(dropped: u64, nested: u64, beside: u64) -> impl Iterator<Item = String> {
+    let note = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let notes = [
+        note(
+            dropped,
+            "records were lost because the buffers were full; raise MSPROF_AGENT_BUFFER_MB",
+        ),
+        note(
+            nested,
+            "records were not taken: signal handlers reported them in the midst of a report of their thread",
+        ),
+        note(
+            beside,
+            "records of more than 256 bytes, or of threads at their end, were lost because too many waited",
+        ),
+    ];
+    notes.into_iter().flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_kind_of_loss_has_its_note() {
+        assert_eq!(loss_notes(0, 0, 0).count(), 0);
+        let notes: Vec<String> = loss_notes(7, 5, 3).collect();
+        assert!(notes[0].starts_with("7 ") && notes[0].contains("MSPROF_AGENT_BUFFER_MB"));
+        assert!(notes[1].starts_with("5 ") && notes[1].contains("signal handlers"));
+        assert!(notes[2].starts_with("3 ") && notes[2].contains("256 bytes"));
+    }
+    use crate::ledger::THREADS_MAX;
     use crate::records::Trace;
 
     #[test]

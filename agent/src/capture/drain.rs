@@ -5,38 +5,55 @@
 //! goes on emptying the rings, so that everything that was reported is counted as lost.
 
 use super::account::{self, Account};
-use super::drain_handle::{DrainHandle, Order, Progress};
+use super::drain_handle::Progress;
+use super::orders::{Order, Orders};
 use super::output::Output;
+use super::pacing::{self, PARTIAL_INTERVAL};
 use super::{Parts, StartError, Stopped};
-use crate::arena::SEGMENT_BYTES;
+use crate::arena::{Arena, PAGE_BYTES};
 use crate::clock;
+use crate::clock::Moment;
+use crate::device::Reading;
+use crate::gate::{self, Word};
 use crate::lanes::{Lane, MadeRing};
 use crate::ledger::{Anchor, CaptureState, Ledger};
 use crate::process;
+use crate::pulled::Fetcher;
 use crate::ring::Consumer;
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Between two passes when little comes in, and when segments fill up.
-const SLEEP_IDLE: Duration = Duration::from_millis(5);
-const SLEEP_BUSY: Duration = Duration::from_millis(1);
-/// A segment is written when it is full, or when this long after the last time.
-const MAX_AGE: Duration = Duration::from_millis(10);
-/// Full segments of one ring that are written before the other rings have their turn.
-const SEGMENTS_PER_TURN: usize = 32;
+/// Pages of one ring's full segments that are written before the other rings have their turn: 2 MiB.
+const PAGES_PER_TURN: usize = 512;
+/// Bytes of the devices' records that are written before the rings have their turn.
+const BATCH_BYTES_PER_TURN: usize = 4 << 20;
 /// How often the account so far is written into the directory.
 const LEDGER_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the account is made visible to `status`, and the dictionary is looked at.
+/// How often the account is made visible to `status`, and what was written is handed on to the disk.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long records are fetched from another library's buffers after the stop, if threads go on filling them: times
+/// what full ones take.
+const FETCH_AT_STOP: Duration = Duration::from_secs(1);
+
+/// What a pass takes of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Take {
+    /// Full segments, as many as one turn may have.
+    Full,
+    /// What is in the last segment too.
+    Waiting,
+    /// Everything, until nothing waits.
+    All,
+}
 
 /// One ring being drained.
 #[derive(Debug)]
 struct Source {
     ring: Arc<MadeRing>,
     consumer: Consumer,
-    written_at: Instant,
 }
 
 /// One thread's rings being drained.
@@ -51,141 +68,181 @@ struct LaneDrain {
 #[derive(Debug)]
 pub struct Drain {
     number: u64,
+    /// For records that wait in another library's buffers.
+    fetcher: Fetcher,
     output: Output,
     /// The account of what has ended: threads that are gone.
     ledger: Ledger,
     parts: Parts,
+    /// The devices' channels, where aicpu is captured.
+    reading: Option<Reading>,
     lanes: Vec<LaneDrain>,
     lanes_version: Option<u64>,
     /// Account of reports that went through no lane.
     long: Account,
+    /// Records of threads that are gone for which there was no room in the rings.
+    dropped: u64,
     progress: Arc<Progress>,
 }
 
 impl Drain {
-    /// Prepares the drain of capture `number`; `ledger` holds what is known at the start.
-    pub fn new(number: u64, output: Output, ledger: Ledger, parts: Parts) -> Drain {
+    /// Prepares the drain of the capture of `word`; `ledger` holds what is known at the start.
+    pub fn new(word: Word, mut output: Output, ledger: Ledger, parts: Parts) -> Drain {
+        output.know_models(parts.models.clone());
         Drain {
-            number,
+            number: word.number(),
+            fetcher: Fetcher::new(word),
             output,
             ledger,
             parts,
+            reading: None,
             lanes: Vec::new(),
             lanes_version: None,
             long: Account::default(),
+            dropped: 0,
             progress: Arc::default(),
         }
     }
 
-    /// Starts the thread; directories of `devices` are made first.
-    pub fn spawn(mut self, devices: &[u32]) -> Result<DrainHandle, StartError> {
-        let (orders, received) = unbounded();
-        let (sender, outcome) = bounded(1);
-        let progress = self.progress.clone();
+    /// Writes what is read of the devices' channels too.
+    pub fn add_channels(&mut self, reading: Reading) {
+        self.output.set_clocks(reading.clocks());
+        self.reading = Some(reading);
+    }
+
+    /// Writes what a killed process would have to leave: directories of `devices`, names, an account with
+    /// `note`. Before the capture is said to run.
+    pub fn prepare(&mut self, devices: &[u32], note: Option<String>) -> Result<(), StartError> {
+        if let Some(note) = note {
+            self.output.note(note);
+        }
         for &device in devices {
-            // Before the capture is said to run, so that a killed process leaves them complete.
             self.output.add_device(device);
         }
-        self.output.write_names();
-        self.publish_ledger();
-        if let Some(error) = self.output.error() {
-            return Err(StartError::Output(error.to_owned()));
+        self.output.write_all_names();
+        self.output.name_known_models();
+        self.note_clock();
+        let ledger = self.account_so_far();
+        self.output.write_ledger(&ledger);
+        *self.progress.ledger.lock() = ledger;
+        if let Some(arena) = self.parts.lanes.arena() {
+            arena.board().begin(self.number);
         }
-        let ended = self.progress.clone();
-        let thread = process::spawn("msprof-drain", move || {
-            let stopped = self.run(&received);
-            ended.ended.store(true, Ordering::Release);
-            // Nobody may be waiting any more: then the directory alone tells.
-            let _ = sender.send(stopped);
-        })
-        .map_err(StartError::Thread)?;
-        Ok(DrainHandle {
-            orders,
-            progress,
-            thread,
-            outcome,
-        })
+        match self.output.error() {
+            Some(error) => Err(StartError::Output(error.to_owned())),
+            None => Ok(()),
+        }
     }
 
-    fn run(mut self, orders: &Receiver<Order>) -> Stopped {
-        let mut sleep = SLEEP_BUSY;
-        let mut snapshot_at = Instant::now();
-        let mut anchored_at = Instant::now();
-        let mut ledger_at = Instant::now();
+    /// What is shared with whoever watches.
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Drains until an order ends it.
+    pub fn run(mut self, orders: &Arc<Orders>) -> Stopped {
+        let mut pause = pacing::FIRST;
+        let begin = Moment::now();
+        let (mut partial_at, mut anchored_at) = (begin, begin);
+        let (mut snapshot_at, mut ledger_at) = (begin, begin);
         loop {
-            match orders.recv_timeout(sleep) {
-                Ok(Order::AddDevice(device)) => self.output.add_device(device),
-                Ok(Order::Finish { stop, note }) => return self.finish(stop, note),
-                Err(RecvTimeoutError::Timeout) => {}
-                // The agent object is gone, which happens in no live process.
-                Err(RecvTimeoutError::Disconnected) => {
-                    return self.finish(clock::anchor(), None);
+            match orders.take(pause) {
+                Some(Order::AddDevice(device)) => {
+                    if let Some(reading) = &mut self.reading {
+                        reading.open(device);
+                    }
+                    self.output.add_device(device);
                 }
+                Some(Order::CloseDevice(device)) => {
+                    if let Some(reading) = &mut self.reading {
+                        reading.close(device);
+                    }
+                }
+                Some(Order::Finish { stop, note, calls }) => return self.finish(stop, note, calls),
+                None => {}
             }
-            sleep = self.pass(false);
-            if anchored_at.elapsed() >= clock::REANCHOR_INTERVAL {
-                anchored_at = Instant::now();
+            let now = Moment::now();
+            let partial = now - partial_at >= PARTIAL_INTERVAL;
+            if partial {
+                partial_at = now;
+            }
+            let take = if partial { Take::Waiting } else { Take::Full };
+            let more_waits = self.fetcher.fetch() | self.take_batches();
+            pause = self.pass(take, pause, more_waits);
+            // The next partial pass is not to be slept over.
+            pause = pause.min(PARTIAL_INTERVAL.saturating_sub(partial_at.elapsed()));
+            if process::reserve::is_low() {
+                let reason = "the process has no memory left";
+                self.output.end_capture(reason.to_owned());
+            }
+            if self.output.error().is_some() {
+                // The error may have come before the gate was opened.
+                gate::close(self.number);
+            }
+            if gate::load().number() != self.number && self.has_failed() {
+                // Nobody wants them, and full buffers would cost the program's threads more.
+                self.fetcher.end();
+            }
+            if now - anchored_at >= clock::REANCHOR_INTERVAL {
+                anchored_at = now;
                 clock::reanchor();
+                self.note_clock();
             }
-            if snapshot_at.elapsed() >= SNAPSHOT_INTERVAL {
-                snapshot_at = Instant::now();
+            if now - snapshot_at >= SNAPSHOT_INTERVAL {
+                snapshot_at = now;
+                self.output.name_models(false);
                 self.publish_snapshot();
-                if ledger_at.elapsed() >= LEDGER_INTERVAL {
+                if now - ledger_at >= LEDGER_INTERVAL {
                     // For whoever finds the directory of a killed process.
-                    ledger_at = Instant::now();
+                    ledger_at = now;
                     self.publish_ledger();
                 }
-                if self.has_leisure() {
-                    self.output.start_write_back();
-                }
+                self.output.start_write_back();
             }
         }
     }
 
-    /// Takes what waits; returns how long to sleep. `all`: what is young, too, and until nothing waits.
-    fn pass(&mut self, all: bool) -> Duration {
-        // Names first: a killed process then leaves no record whose name is missing.
-        self.output.write_names();
+    /// Whether nothing more is written of this capture.
+    fn has_failed(&self) -> bool {
+        self.output.error().is_some() || self.parts.disabled.lock().is_some()
+    }
+
+    /// Takes what waits after a sleep of `last`; returns how long to sleep next. `more_waits`: in another library's
+    /// buffers.
+    fn pass(&mut self, take: Take, last: Duration, more_waits: bool) -> Duration {
+        // Names first: a killed process then leaves few records whose name is missing, those that came
+        // with their name in the midst of the last pass.
+        let more_names = self.output.write_names();
         self.refresh_lanes();
         self.take_long();
+        let rings = self.parts.lanes.clone();
+        let Some(arena) = rings.arena() else {
+            return pacing::FIRST;
+        };
         let mut lanes = std::mem::take(&mut self.lanes);
-        let mut full = 0;
+        let (mut taken, mut cut_short) = (0, more_waits || more_names);
         for lane in &mut lanes {
             lane.find_new_rings();
             for source in &mut lane.sources {
-                full += self.drain_source(source, &mut lane.account, all);
+                let full = self.drain_source(arena, source, &mut lane.account, take);
+                taken += full;
+                cut_short |= full >= PAGES_PER_TURN;
             }
         }
-        lanes.retain_mut(|lane| !self.retire_ended(lane));
+        lanes.retain_mut(|lane| !self.retire_ended(arena, lane));
         self.lanes = lanes;
-        self.pace(full)
-    }
-
-    /// How long to sleep after a pass that found `full` segments.
-    fn pace(&self, full: usize) -> Duration {
-        let Some(arena) = self.parts.lanes.arena() else {
-            return SLEEP_IDLE;
-        };
         arena.prefault_ahead();
-        let taken = arena.segments().saturating_sub(arena.free());
-        let rings: usize = self.lanes.iter().map(|lane| lane.sources.len()).sum();
-        let waiting = taken.saturating_sub(rings) * SEGMENT_BYTES;
-        self.progress
-            .remaining
-            .store(waiting as u64, Ordering::Relaxed);
-        if waiting > arena.segments() * SEGMENT_BYTES / 2 {
-            Duration::ZERO
-        } else if full > 0 {
-            SLEEP_BUSY
-        } else {
-            SLEEP_IDLE
-        }
+        let waiting = self.waiting(arena);
+        let bytes = (waiting * PAGE_BYTES) as u64;
+        self.progress.remaining.store(bytes, Ordering::Relaxed);
+        pacing::pause(last, taken, waiting, cut_short, arena.budget())
     }
 
-    /// Whether so much memory is free that a slow call does no harm.
-    fn has_leisure(&self) -> bool {
-        let arena = self.parts.lanes.arena();
-        arena.is_some_and(|arena| arena.free() * 4 > arena.segments() * 3)
+    /// Pages that are held beyond those of the segment that each ring has anyway.
+    fn waiting(&self, arena: &Arena) -> usize {
+        let sources = self.lanes.iter().flat_map(|lane| &lane.sources);
+        let held: usize = sources.map(|source| source.consumer.pages(arena)).sum();
+        arena.charged().saturating_sub(held)
     }
 
     fn refresh_lanes(&mut self) {
@@ -194,33 +251,28 @@ impl Drain {
             return;
         }
         self.lanes_version = Some(version);
-        for lane in self.parts.lanes.snapshot() {
-            if self
-                .lanes
-                .iter()
-                .any(|known| Arc::ptr_eq(&known.lane, &lane))
-            {
-                continue;
-            }
-            self.lanes.push(LaneDrain {
-                account: Account {
-                    tid: lane.tid,
-                    ..Account::default()
-                },
-                lane,
-                sources: Vec::new(),
-            });
-        }
+        let known = self.lanes.iter().map(|known| Arc::as_ptr(&known.lane));
+        let known: HashSet<*const Lane> = known.collect();
+        let mut all = self.parts.lanes.snapshot();
+        all.retain(|lane| !known.contains(&Arc::as_ptr(lane)));
+        self.lanes.extend(all.into_iter().map(|lane| LaneDrain {
+            account: Account {
+                tid: lane.tid,
+                ..Account::default()
+            },
+            lane,
+            sources: Vec::new(),
+        }));
     }
 
     /// Closes the account of a thread that has ended, when its rings are empty.
-    fn retire_ended(&mut self, lane: &mut LaneDrain) -> bool {
+    fn retire_ended(&mut self, arena: &Arena, lane: &mut LaneDrain) -> bool {
         // The order matters: what the thread published before it ended is seen from here on.
         if !lane.lane.ended() {
             return false;
         }
         lane.find_new_rings();
-        self.close(lane);
+        self.close(arena, lane);
         lane.sources.clear();
         // SAFETY: the thread has ended, and its consumers, which this thread alone has, were dropped.
         unsafe { self.parts.lanes.retire(&lane.lane) };
@@ -228,14 +280,14 @@ impl Drain {
     }
 
     /// Takes what is left of a thread's records and closes its account.
-    fn close(&mut self, lane: &mut LaneDrain) {
+    fn close(&mut self, arena: &Arena, lane: &mut LaneDrain) {
         // A thread that was in the midst of a report when the gate closed may publish it at any moment,
         // so that the number of published records is known as a range.
-        let least = self.published(lane);
+        let least = lane.published(arena, self.number);
         for source in &mut lane.sources {
-            self.drain_source(source, &mut lane.account, true);
+            self.drain_source(arena, source, &mut lane.account, Take::All);
         }
-        let most = self.published(lane);
+        let most = lane.published(arena, self.number);
         let mut account = lane.account;
         account.dropped = lane.lane.lost(self.number);
         if !(least..=most).contains(&account.taken()) {
@@ -248,44 +300,75 @@ impl Drain {
         for source in &lane.sources {
             source.ring.put_back(&source.consumer);
         }
+        self.dropped += account.dropped.total();
         account::add(&mut self.ledger, &account);
     }
 
-    /// Records of a thread that were published so far, by the producers' own indices.
-    fn published(&self, lane: &LaneDrain) -> u64 {
-        let Some(arena) = self.parts.lanes.arena() else {
-            return 0;
-        };
-        let of = |source: &Source| source.consumer.published(arena, self.number);
-        lane.sources.iter().map(of).sum()
-    }
-
-    /// Writes what is due of one ring; returns the number of full segments among it.
-    fn drain_source(&mut self, source: &mut Source, account: &mut Account, all: bool) -> usize {
-        let lanes = self.parts.lanes.clone();
-        let Some(arena) = lanes.arena() else {
-            return 0;
-        };
-        let due = all || source.written_at.elapsed() >= MAX_AGE;
+    /// Writes what is due of one ring; returns the pages of full segments among it.
+    fn drain_source(
+        &mut self,
+        arena: &Arena,
+        source: &mut Source,
+        account: &mut Account,
+        take: Take,
+    ) -> usize {
         let size = source.ring.key.size.bytes();
         let mut full = 0;
-        while all || full < SEGMENTS_PER_TURN {
+        while take == Take::All || full < PAGES_PER_TURN {
             let readable = source.consumer.readable(arena, self.number);
-            if readable.bytes.is_empty() || !(readable.full || due) {
+            if readable.bytes.is_empty() || !(readable.full || take != Take::Full) {
                 break;
             }
-            self.output
-                .write_records(source.ring.key, readable.bytes, account);
             let count = readable.bytes.len() / size;
             let last = !readable.full;
-            source.consumer.release(count as u64);
-            source.written_at = Instant::now();
+            let mut rest = readable.bytes;
+            while !rest.is_empty() {
+                let (segment, tail) = (source.consumer.number(), source.consumer.tail());
+                let stretch = arena.board().stretch(segment, tail);
+                let key = source.ring.key;
+                let done = self.output.write_records(key, rest, account, Some(stretch));
+                source.consumer.release(arena, done);
+                stretch.end();
+                rest = &rest[done as usize * size..];
+            }
             if last {
                 break;
             }
-            full += 1;
+            full += count.div_ceil(PAGE_BYTES / size);
         }
         full
+    }
+
+    /// Files what was read of the devices' channels, as much as one turn may have; returns whether more waits.
+    fn take_batches(&mut self) -> bool {
+        let Some(reading) = &self.reading else {
+            return false;
+        };
+        write_batches(
+            &mut self.output,
+            &mut self.long,
+            reading,
+            BATCH_BYTES_PER_TURN,
+        );
+        reading.has_more()
+    }
+
+    /// Takes what the devices' channels still hold.
+    fn end_reading(&mut self, calls: bool) {
+        let Some(mut reading) = self.reading.take() else {
+            return;
+        };
+        let mut renewed_at = Moment::now();
+        reading.end(calls, |reading| {
+            if renewed_at.elapsed() >= LEDGER_INTERVAL {
+                // For whoever finds the directory of a process that is killed now.
+                renewed_at = Moment::now();
+                self.ledger.channels = reading.channels();
+                self.publish_ledger();
+            }
+            write_batches(&mut self.output, &mut self.long, reading, usize::MAX) > 0
+        });
+        self.reading = Some(reading);
     }
 
     /// Files long and legacy reports.
@@ -301,14 +384,31 @@ impl Drain {
     /// The account so far.
     fn sum_up(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
+        let mut dropped = self.dropped;
         for lane in &self.lanes {
             let mut account = lane.account;
             account.dropped = lane.lane.lost(self.number);
+            dropped += account.dropped.total();
             account::add(&mut ledger, &account);
         }
         let mut long = self.long;
         long.dropped = self.parts.lanes.homeless();
         account::add(&mut ledger, &long);
+        let nested = self.parts.lanes.nested();
+        let late = long.dropped.total().saturating_sub(nested);
+        ledger
+            .notes
+            .extend(account::loss_notes(dropped, nested, late));
+        ledger.notes.extend(self.parts.diverted.note());
+        ledger.notes.extend(self.fetcher.notes());
+        if let Some(reading) = &self.reading {
+            ledger.channels = reading.channels();
+            for note in reading.notes() {
+                if !ledger.notes.contains(&note) {
+                    ledger.notes.push(note);
+                }
+            }
+        }
         ledger.unreadable = self.parts.unreadable.load(Ordering::Relaxed);
         ledger
             .model_devices
@@ -317,28 +417,62 @@ impl Drain {
         ledger
     }
 
+    /// Notes where time stamps come from by now.
+    fn note_clock(&mut self) {
+        let source = clock::source().to_string();
+        if !self.ledger.clocks.contains(&source) {
+            tracing::info!("capture {}: time from {source}", self.ledger.capture);
+            self.ledger.clocks.push(source);
+        }
+    }
+
     fn publish_snapshot(&self) {
         *self.progress.ledger.lock() = self.sum_up();
     }
 
     /// Writes the account so far into the directory: what a killed process leaves behind.
     fn publish_ledger(&mut self) {
-        let ledger = self.sum_up();
-        self.output.write_ledger(&ledger);
+        let ledger = self.account_so_far();
+        self.output.renew_ledger(&ledger);
         *self.progress.ledger.lock() = ledger;
     }
 
-    fn finish(mut self, stop: Anchor, note: Option<String>) -> Stopped {
+    fn account_so_far(&self) -> Ledger {
+        Ledger {
+            accounted: Some(clock::anchor()),
+            ..self.sum_up()
+        }
+    }
+
+    fn finish(mut self, stop: Anchor, note: Option<String>, calls: bool) -> Stopped {
         if let Some(note) = note {
             self.output.note(note);
         }
-        self.pass(true);
-        for mut lane in std::mem::take(&mut self.lanes) {
-            self.close(&mut lane);
+        // Before the last pass, which finds this thread's own rings then.
+        let deadline = Moment::now() + FETCH_AT_STOP;
+        while self.fetcher.fetch() && !deadline.has_come() {
+            self.pass(Take::Waiting, Duration::ZERO, true);
         }
-        self.output.write_names();
+        self.fetcher.end();
+        self.pass(Take::All, Duration::ZERO, false);
+        self.end_reading(calls);
+        self.parts.marks.forget_open();
+        let rings = self.parts.lanes.clone();
+        for mut lane in std::mem::take(&mut self.lanes) {
+            if let Some(arena) = rings.arena() {
+                self.close(arena, &mut lane);
+            }
+        }
+        let has_losses = self.sum_up().lost.total() > 0;
+        self.output.name_models(true);
+        self.output.settle_events(has_losses);
+        // Before the account is final: from here on the directory is as it says.
+        if let Some(arena) = rings.arena() {
+            arena.board().end();
+        }
+        self.output.write_all_names();
         if self.parts.lanes.starved() {
-            let note = "some threads found no buffer at all; raise MSPROF_AGENT_BUFFER_MB";
+            let note = "there was no memory left for some threads; raise MSPROF_AGENT_BUFFER_MB";
             self.output.note(note.to_owned());
         }
         self.ledger.stop = Some(stop);
@@ -353,7 +487,30 @@ impl Drain {
     }
 }
 
+/// Files what was read of the devices' channels until so many bytes; returns how many.
+fn write_batches(
+    output: &mut Output,
+    account: &mut Account,
+    reading: &Reading,
+    most: usize,
+) -> usize {
+    let mut bytes = 0;
+    while bytes < most
+        && let Some(batch) = reading.take()
+    {
+        bytes += batch.bytes.len();
+        output.write_batch(&batch, account);
+    }
+    bytes
+}
+
 impl LaneDrain {
+    /// Records of the thread that were published so far, by the producers' own indices.
+    fn published(&self, arena: &Arena, capture: u64) -> u64 {
+        let of = |source: &Source| source.consumer.published(arena, capture);
+        self.sources.iter().map(of).sum()
+    }
+
     fn find_new_rings(&mut self) {
         while self.sources.len() < self.lane.rings() {
             let Some(ring) = self.lane.ring(self.sources.len()) else {
@@ -363,11 +520,7 @@ impl LaneDrain {
             // one's drain has ended, which put its consumers back), and within one each ring is taken up
             // once, here.
             let consumer = unsafe { ring.consumer() };
-            self.sources.push(Source {
-                ring,
-                consumer,
-                written_at: Instant::now(),
-            });
+            self.sources.push(Source { ring, consumer });
         }
     }
 }

@@ -1,25 +1,16 @@
-//! The controlling end of a drain thread.
+//! A drain thread as others see it: on its way, and while it drains.
 
-use super::Stopped;
+use super::drain::Drain;
+use super::orders::{Order, Orders};
+use super::ring_memory::RingMemory;
+use super::{StartError, Stopped};
 use crate::ledger::{Anchor, Ledger};
-use crossbeam_channel::{Receiver, Sender};
+use crate::process;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// What the drain thread is told.
-#[derive(Debug)]
-pub enum Order {
-    /// A device was opened.
-    AddDevice(u32),
-    /// Nothing more is reported: write the rest and end.
-    Finish {
-        /// Clocks at the stop.
-        stop: Anchor,
-        /// A sentence for the ledger.
-        note: Option<String>,
-    },
-}
 
 /// What is shared with whoever watches.
 #[derive(Debug, Default)]
@@ -32,15 +23,92 @@ pub struct Progress {
     pub ended: AtomicBool,
 }
 
+/// What a drain thread needs besides the memory of the rings.
+struct Task {
+    drain: Drain,
+    orders: Arc<Orders>,
+    outcome: Sender<Stopped>,
+}
+
+/// A drain thread that makes the memory of the rings, and then waits for what it is to drain. Dropped
+/// before, it gives the memory back and ends.
+#[derive(Debug)]
+pub struct DrainThread {
+    task: Sender<Task>,
+    made: Receiver<io::Result<()>>,
+}
+
+impl DrainThread {
+    /// Starts it; comes back at once, so that the directory is made beside.
+    pub fn spawn(memory: Arc<RingMemory>) -> Result<DrainThread, StartError> {
+        let (task, given) = bounded::<Task>(1);
+        let (making, made) = bounded(1);
+        let body = move || {
+            let hold = memory.hold();
+            // Fails when the start has failed meanwhile; then no task comes either.
+            let _ = making.send(hold.make());
+            let Ok(task) = given.recv() else {
+                // SAFETY: no capture came of this, and the next one's drain waits for the hold.
+                unsafe { hold.give_back() };
+                return;
+            };
+            drop(hold);
+            task.run(&memory);
+        };
+        process::spawn("msprof-drain", body).map_err(StartError::Thread)?;
+        Ok(DrainThread { task, made })
+    }
+
+    /// Waits for the memory.
+    pub fn wait(&self) -> Result<(), StartError> {
+        let made = self.made.recv().map_err(|_| gone())?;
+        made.map_err(StartError::Memory)
+    }
+
+    /// Lets the thread drain; the memory is there.
+    pub fn run(self, drain: Drain) -> Result<DrainHandle, StartError> {
+        let (outcome, result) = bounded(1);
+        let handle = DrainHandle {
+            orders: Arc::default(),
+            progress: drain.progress(),
+            outcome: result,
+        };
+        let task = Task {
+            drain,
+            orders: handle.orders.clone(),
+            outcome,
+        };
+        self.task.send(task).map_err(|_| gone())?;
+        Ok(handle)
+    }
+}
+
+/// Only a panic can bring this about.
+fn gone() -> StartError {
+    StartError::Thread(io::ErrorKind::BrokenPipe.into())
+}
+
+impl Task {
+    fn run(self, memory: &RingMemory) {
+        let progress = self.drain.progress();
+        let stopped = self.drain.run(&self.orders);
+        progress.ended.store(true, Ordering::Release);
+        // SAFETY: a drain ends after the gate was closed, this one's consumers are gone with it, and the
+        // next one waits for the hold.
+        unsafe { memory.hold().give_back() };
+        // Nobody may be waiting any more: then the directory alone tells. Behind the memory: a start that
+        // follows at once would wait for it, and has less time than the stop.
+        let _ = self.outcome.send(stopped);
+    }
+}
+
 /// The controlling end of a drain thread.
 #[derive(Debug)]
 pub struct DrainHandle {
     /// Tells the thread what to do.
-    pub orders: Sender<Order>,
+    pub orders: Arc<Orders>,
     /// How far it is.
     pub progress: Arc<Progress>,
-    /// The thread.
-    pub thread: std::thread::JoinHandle<()>,
     /// Receives the result when everything is written.
     pub outcome: Receiver<Stopped>,
 }
@@ -48,17 +116,18 @@ pub struct DrainHandle {
 impl DrainHandle {
     /// A device was opened.
     pub fn add_device(&self, device: u32) {
-        let _ = self.orders.send(Order::AddDevice(device));
+        self.orders.give(Order::AddDevice(device));
     }
 
-    /// Nothing more is reported: write the rest and end. `note` goes into the ledger.
-    pub fn finish(&self, stop: Anchor, note: Option<String>) {
-        let _ = self.orders.send(Order::Finish { stop, note });
+    /// A device is being closed.
+    pub fn close_device(&self, device: u32) {
+        self.orders.give(Order::CloseDevice(device));
     }
 
-    /// Whether the thread has ended without a result, which only a panic can bring about.
-    pub fn is_gone(&self) -> bool {
-        self.thread.is_finished() && self.outcome.is_empty()
+    /// Nothing more is reported: write the rest and end. `note` goes into the ledger; `calls` says whether other
+    /// libraries may be called.
+    pub fn finish(&self, stop: Anchor, note: Option<String>, calls: bool) {
+        self.orders.give(Order::Finish { stop, note, calls });
     }
 
     /// Bytes that wait in the rings.

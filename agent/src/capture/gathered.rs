@@ -1,5 +1,8 @@
 //! Records of one stretch of a ring, sorted by family before they are written.
 
+#![forbid(unsafe_code)]
+
+use crate::board;
 use crate::profdir::FamilyId;
 use crate::records::TraceCounts;
 
@@ -19,8 +22,8 @@ struct Heap {
     counts: TraceCounts,
 }
 
-/// Families beyond this are written at once: looking for one must stay cheap.
-const FAMILIES_MAX: usize = 64;
+/// Families at a time: an intent names as many files, and looking for one stays cheap.
+const FAMILIES_MAX: usize = board::FILES_MAX;
 
 impl Gathered {
     /// Whether nothing was added since the last drain.
@@ -28,15 +31,20 @@ impl Gathered {
         self.used == 0
     }
 
-    /// Adds records behind those of the same family.
-    pub fn add(&mut self, family: FamilyId, bytes: &[u8], counts: &TraceCounts) {
+    /// Adds records behind those of the same family; false for a family too many, which is to wait for the
+    /// next drain.
+    pub fn add(&mut self, family: FamilyId, bytes: &[u8], counts: &TraceCounts) -> bool {
         let known = self.families[..self.used]
             .iter()
             .position(|heap| heap.family == family);
+        if known.is_none() && self.used == FAMILIES_MAX {
+            return false;
+        }
         let index = known.unwrap_or_else(|| self.open(family));
         let heap = &mut self.families[index];
         heap.bytes.extend_from_slice(bytes);
         heap.counts.merge(counts);
+        true
     }
 
     /// Takes a heap for a family, with the buffer of an earlier one where there is one.
@@ -62,6 +70,5 @@ impl Gathered {
             heap.counts = TraceCounts::default();
         }
         self.used = 0;
-        self.families.truncate(FAMILIES_MAX);
     }
 }

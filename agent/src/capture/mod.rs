@@ -8,35 +8,56 @@ mod account;
 mod drain;
 mod drain_handle;
 mod gathered;
+mod handout;
+mod models;
+mod orders;
 mod output;
+mod pacing;
+mod pairs;
 mod request;
-mod router;
+mod ring_memory;
+pub(crate) mod router;
+mod runs;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use request::{Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped};
+pub use handout::Handout;
+pub use models::Models;
+pub use request::{
+    Current, Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped,
+};
 
 use crate::clock;
+use crate::clock::Moment;
 use crate::components::{Components, Session};
+use crate::device::{Devices, Reading};
 use crate::dictionary::Dictionary;
+use crate::diverted::Diverted;
 use crate::gate::{self, Word};
 use crate::lanes::Lanes;
 use crate::ledger::{Anchor, Ledger};
 use crate::long::LongQueue;
-use crate::params::{Fill, SampleFill, Selection};
+use crate::marks::Marks;
+use crate::params::{Fill, SampleFill};
 use crate::process;
 use crate::profdir::{ProfDir, Setup};
+use crate::pulled;
 use crate::records::Trace;
+use crate::waiting;
+use crossbeam_channel::RecvTimeoutError;
 use drain::Drain;
+use drain_handle::DrainThread;
 use output::Output;
 use parking_lot::Mutex;
+use ring_memory::RingMemory;
 use state::{Machine, Running, State, Turn};
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What all components together may take at a start or stop.
 pub const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
@@ -56,10 +77,18 @@ pub struct Parts {
     pub components: Arc<Components>,
     /// Rare, long reports.
     pub long: Arc<LongQueue>,
+    /// Open ranges, which end with a capture.
+    pub marks: Arc<Marks>,
+    /// The driver of the devices.
+    pub devices: Arc<Devices>,
+    /// Reports that another tool gets instead.
+    pub diverted: Arc<Diverted>,
     /// Reports that the parser could not read, of the running capture.
     pub unreadable: Arc<AtomicU64>,
     /// Devices of GE model indices, for the ledger.
     pub model_devices: Arc<Mutex<BTreeMap<u32, u32>>>,
+    /// What models were reported, for captures in which they are not.
+    pub models: Arc<Mutex<Models>>,
     /// Why the agent has turned itself off, if it has.
     pub disabled: Arc<Mutex<Option<String>>>,
 }
@@ -68,30 +97,38 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Captures {
     parts: Parts,
+    memory: Arc<RingMemory>,
     /// High half of capture numbers: no number is used twice among a process and its forks.
     generation: u32,
     machine: Machine,
     count: AtomicU64,
     last: Mutex<Option<Stopped>>,
+    /// It was said that no controller can rescue what is in memory.
+    told_no_rescue: AtomicBool,
 }
 
 impl Captures {
     /// No capture yet.
     pub fn new(parts: Parts, generation: u32) -> Captures {
         Captures {
+            memory: Arc::new(RingMemory::new(parts.lanes.clone())),
             parts,
             generation,
             machine: Machine::default(),
             count: AtomicU64::new(0),
             last: Mutex::default(),
+            told_no_rescue: AtomicBool::new(false),
         }
     }
 
     /// Starts a capture.
     pub fn start(&self, request: &Request) -> Result<Started, StartError> {
         self.settle();
-        if let Some(reason) = self.parts.disabled.lock().clone() {
+        if let Some(reason) = self.disabled() {
             return Err(StartError::Disabled(reason));
+        }
+        if process::reserve::is_low() {
+            return Err(StartError::NoMemory);
         }
         let devices = self.parts.components.devices();
         if request.need_device && devices.is_empty() {
@@ -115,16 +152,28 @@ impl Captures {
     }
 
     fn begin(&self, request: &Request, devices: &[u32]) -> Result<(Running, Started), StartError> {
-        self.parts.lanes.prepare().map_err(StartError::Memory)?;
+        let thread = DrainThread::spawn(self.memory.clone())?;
         let index = self.count.load(Ordering::Relaxed) + 1;
         let number = u64::from(self.generation) << 32 | index;
+        let selection = request.params.selection();
+        // Before the first record: the parser drops a device's records from before the start.
         clock::reanchor();
         let start = clock::anchor();
+        let reading = if selection.contains(Trace::Aicpu) {
+            Some(self.parts.devices.begin(devices))
+        } else {
+            self.parts.devices.ask_platform(devices);
+            None
+        };
         let dir = ProfDir::create(self.setup(request, index, start))?;
         let path = dir.path().to_owned();
-        let selection = request.params.selection();
+        let announced = request.params.announcement();
+        let wants_handout =
+            matches!(request.origin, Origin::Client(_)) && announced.is_some_and(|a| a.rescue);
+        let directory = wants_handout.then(|| Handout::directory(dir.as_fd()));
         self.parts.unreadable.store(0, Ordering::Relaxed);
-        let mut notes = first_notes(selection);
+        self.parts.diverted.begin();
+        let mut notes = dir.remarks().to_vec();
         let ledger = Ledger {
             agent_version: crate::VERSION.into(),
             pid: process::current_pid(),
@@ -134,24 +183,51 @@ impl Captures {
             ..Ledger::default()
         };
         // True at the start only, so not for the ledger.
+        notes.extend(reading.iter().flat_map(Reading::notes));
         notes.extend(missing_note(&self.parts.components, devices));
+        notes.extend(self.parts.diverted.note_at_start());
         let params = request.params.clone();
         let dictionary = self.parts.dictionary.clone();
         let output = Output::new(number, dir, dictionary, params, start);
-        let drain = Drain::new(number, output, ledger, self.parts.clone());
-        let drain = drain.spawn(devices).inspect_err(|_| {
+        let word = Word::capturing(number, selection.bits());
+        let mut drain = Drain::new(word, output, ledger, self.parts.clone());
+        if let Some(reading) = reading {
+            drain.add_channels(reading);
+        }
+        let begun = thread.wait().and_then(|()| {
+            let note = self.parts.lanes.memory_note();
+            notes.extend(note.clone());
+            drain.prepare(devices, note)
+        });
+        let drain = begun.and_then(|()| thread.run(drain));
+        let drain = drain.inspect_err(|_| {
             // Made a moment ago, and nobody knows of it.
             let _ = std::fs::remove_dir_all(&path);
         })?;
+        let arena = self.parts.lanes.arena();
+        let handout = directory.and_then(|directory| {
+            let handout = directory.and_then(|dir| Handout::new(number, arena, dir));
+            let said = |error: &std::io::Error| notes.extend(self.no_rescue_note(error));
+            handout.inspect_err(said).ok().map(Arc::new)
+        });
         self.machine.watch(number, &drain);
         self.count.store(index, Ordering::Relaxed);
-        gate::set(Word::capturing(number, selection.bits()));
+        pulled::discard();
+        pulled::begin(word);
+        gate::open(word);
+        if self.parts.disabled.lock().is_some() {
+            // A panic elsewhere has turned the agent off in the meantime.
+            gate::close(number);
+        }
         let started_ns = clock::now();
+        tracing::info!("capture {index} runs: {}", path.display());
         notes.extend(self.start_components(request, number, &path, devices));
         let running = Running {
             number,
             path: path.clone(),
             origin: request.origin,
+            start,
+            ends_at: request.time_limit.map(|limit| Moment::now() + limit),
             drain,
         };
         let started = Started {
@@ -159,8 +235,19 @@ impl Captures {
             path,
             started_ns,
             notes,
+            handout,
         };
         Ok((running, started))
+    }
+
+    /// Said once in the life of a process.
+    fn no_rescue_note(&self, error: &std::io::Error) -> Option<String> {
+        let said = self.told_no_rescue.swap(true, Ordering::Relaxed);
+        (!said).then(|| {
+            format!(
+                "if this process is killed, its last milliseconds are lost: its buffers cannot be shared ({error})"
+            )
+        })
     }
 
     fn setup(&self, request: &Request, index: u64, start: Anchor) -> Setup {
@@ -179,10 +266,12 @@ impl Captures {
         Setup {
             storage_limit: params.storage_limit_mb().map(|mb| u64::from(mb) << 20),
             parent,
+            allow_shared: request.allow_shared_dir,
             index,
             pid,
             start,
             sample_host,
+            platform_version: self.parts.devices.platform().to_string(),
             ..Setup::default()
         }
     }
@@ -223,7 +312,7 @@ impl Captures {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Stopped, StopError> {
         self.settle();
-        let deadline = Instant::now() + mode.limit;
+        let deadline = Moment::now() + mode.limit;
         let (turn, running) = self.machine.take(mode.only, deadline)?;
         let note = if mode.tell_components {
             let limit = COMPONENT_LIMIT.min(mode.limit);
@@ -235,19 +324,26 @@ impl Captures {
         };
         gate::close(running.number);
         let Running { path, drain, .. } = *running;
-        drain.finish(clock::anchor(), note);
+        let notes: Vec<String> = mode
+            .note
+            .map(str::to_owned)
+            .into_iter()
+            .chain(note)
+            .collect();
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        drain.finish(clock::anchor(), note, mode.tell_components);
         loop {
-            let until = deadline.min(Instant::now() + PROGRESS_INTERVAL);
-            match drain.outcome.recv_deadline(until) {
+            let until = deadline.min(Moment::now() + PROGRESS_INTERVAL);
+            match waiting::receive_by(&drain.outcome, until) {
                 Ok(stopped) => {
                     self.conclude(turn, stopped.clone());
                     return Ok(stopped);
                 }
-                Err(_) if drain.is_gone() => {
+                Err(RecvTimeoutError::Disconnected) => {
                     turn.end(State::Broken);
                     return Err(StopError::Broken);
                 }
-                Err(_) if Instant::now() >= deadline => break,
+                Err(_) if deadline.has_come() => break,
                 Err(_) => progress(drain.remaining()),
             }
         }
@@ -261,10 +357,16 @@ impl Captures {
 
     /// Everything of a capture is written.
     fn conclude(&self, turn: Turn<'_>, stopped: Stopped) {
+        let ledger = &stopped.ledger;
+        tracing::info!(
+            "capture {} ended: {} records written, {} lost, {} aged out: {}",
+            ledger.capture,
+            ledger.written.total(),
+            ledger.lost.total(),
+            ledger.aged_out.total(),
+            stopped.path.display()
+        );
         *self.last.lock() = Some(stopped);
-        // SAFETY: the gate is closed, the drain, which had all consumers, has ended, and none begins
-        // before the turn ends.
-        unsafe { self.parts.lanes.discard() };
         turn.end(State::Idle);
     }
 
@@ -277,25 +379,20 @@ impl Captures {
 
     /// Waits until a stopped capture is written, or `limit` has passed.
     pub fn wait_written(&self, limit: Duration) {
-        const STEP: Duration = Duration::from_millis(5);
-        let deadline = Instant::now() + limit;
-        loop {
+        waiting::until(Moment::now() + limit, || {
             self.settle();
-            let writing = self
-                .machine
-                .with(|state| matches!(state, State::Writing { .. }));
-            if !writing || Instant::now() >= deadline {
-                return;
-            }
-            std::thread::sleep(STEP);
-        }
+            let writing = |state: &State| matches!(state, State::Writing { .. });
+            (!self.machine.with(writing)).then_some(())
+        });
     }
 
     /// The process exits: ends whatever is captured within `limit`, without the components, and without the
     /// thread that may be in the middle of a start or stop.
     pub fn exit(&self, limit: Duration) {
-        let deadline = Instant::now() + limit;
+        let deadline = Moment::now() + limit;
         self.refuse_starts(true);
+        // Whatever reads there: the driver's library may be half torn down.
+        self.parts.devices.halt();
         let between =
             |state: &State| matches!(state, State::Starting | State::Stopping | State::Broken);
         if self.machine.with(between) {
@@ -305,10 +402,10 @@ impl Captures {
         let mode = StopMode {
             tell_components: false,
             limit,
-            only: None,
+            ..StopMode::NORMAL
         };
         let _ = self.stop(mode, &mut |_| {});
-        self.wait_written(deadline.saturating_duration_since(Instant::now()));
+        self.wait_written(deadline.remaining());
     }
 
     /// While the application finalizes, no capture begins.
@@ -320,6 +417,28 @@ impl Captures {
     pub fn running(&self) -> Option<(Origin, u64)> {
         self.machine.with(|state| match state {
             State::Running(running) => Some((running.origin, running.number)),
+            _ => None,
+        })
+    }
+
+    /// What is to be told of the running capture.
+    pub fn current(&self) -> Option<Current> {
+        self.machine.with(|state| match state {
+            State::Running(running) => Some(Current {
+                number: running.number,
+                path: running.path.clone(),
+                origin: running.origin,
+                start: running.start,
+                ends_at: running.ends_at,
+            }),
+            _ => None,
+        })
+    }
+
+    /// Number of the running capture and when it is to be ended, if it has a limit of time.
+    pub fn time_limit(&self) -> Option<(u64, Moment)> {
+        self.machine.with(|state| match state {
+            State::Running(running) => Some((running.number, running.ends_at?)),
             _ => None,
         })
     }
@@ -341,11 +460,31 @@ impl Captures {
         });
     }
 
+    /// A device is being closed while a capture may run: what it still has is read.
+    pub fn device_closing(&self, device: u32) {
+        self.machine.with(|state| {
+            if let State::Running(running) = state {
+                running.drain.close_device(device);
+            }
+        });
+    }
+
+    /// Whether a capture runs.
+    pub fn is_capturing(&self) -> bool {
+        self.running().is_some()
+    }
+
+    /// Why the agent has turned itself off, if it has.
+    pub fn disabled(&self) -> Option<String> {
+        self.parts.disabled.lock().clone()
+    }
+
     /// What is going on; never waits for the disk.
     pub fn status(&self) -> Status {
         self.settle();
         let mut status = Status {
             captures: self.count.load(Ordering::Relaxed),
+            disabled: self.disabled(),
             ..Status::default()
         };
         self.machine.with(|state| match state {
@@ -369,19 +508,6 @@ impl Captures {
         }
         status
     }
-}
-
-/// What is worth saying of a capture although it succeeds.
-fn first_notes(selection: Selection) -> Vec<String> {
-    let mut notes = Vec::new();
-    if selection.contains(Trace::Aicpu) {
-        notes.push(
-            "aicpu: this version does not read device channels; aicpu records that the host \
-             reports are taken"
-                .to_owned(),
-        );
-    }
-    notes
 }
 
 /// What is still missing at the start for components to report.

@@ -1,26 +1,38 @@
 //! Where the drain writes to: the PROF directory with its families, names and devices.
 //!
-//! The first error on writing closes the gate and is kept; from then on everything counts as lost.
+//! A want of descriptors or memory is waited out for a while. The first other error on writing closes the gate
+//! and is kept; from then on everything counts as lost. The account in mid capture is nothing to end one for.
+
+#![forbid(unsafe_code)]
+
+mod devices;
+mod events;
+mod names;
 
 use super::Stopped;
 use super::account::Account;
 use super::gathered::Gathered;
-use super::router::{RouteKey, Router};
+use super::models::{Models, Repeat};
+use super::router::{self, RouteKey, Router};
+use super::runs::{self, Runs, Written};
+use crate::board::Stretch;
+use crate::clock::Moment;
+use crate::device::{Batch, Clocks};
 use crate::dictionary::Dictionary;
 use crate::gate;
 use crate::lanes::RingKey;
-use crate::ledger::{Anchor, CaptureState, Ledger};
+use crate::ledger::{Anchor, CaptureState, Ledger, NOTES_MAX};
 use crate::long::{LongKind, LongReport};
 use crate::params::{Params, SampleFill};
 use crate::process;
 use crate::profdir::{self, FamilyId, Place, ProfDir, ProfDirError};
-use crate::records::{RecordSize, Trace, TraceCounts};
+use crate::records::{AdditionalRecord, RecordSize, Trace, TraceCounts, level};
+use crate::waiting;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Most sentences in a ledger.
-const NOTES_MAX: usize = 50;
+use std::time::Duration;
 
 /// The PROF directory of one capture, as the drain thread uses it.
 #[derive(Debug)]
@@ -36,9 +48,27 @@ pub struct Output {
     strings: (FamilyId, usize),
     types: (FamilyId, usize),
     devices: BTreeSet<u32>,
+    /// What the ticks in the devices' data are, where a driver may say so.
+    clocks: Option<Clocks>,
     gathered: Gathered,
+    runs: Runs,
     notes: Vec<String>,
     error: Option<String>,
+    /// How often the account could not be renewed, and why not the last time.
+    unrenewed: Option<(u64, String)>,
+}
+
+/// How long a want of descriptors or memory may last. Meanwhile the rings fill, and what does not fit is
+/// counted as lost; less than an exit waits for the end of a capture.
+const WANT_LIMIT: Duration = Duration::from_millis(1500);
+/// How long until the next attempt.
+const WANT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Whether records say what models are called.
+fn names_models(ring: RingKey, key: RouteKey) -> bool {
+    ring.size == RecordSize::Additional
+        && key.level == level::MODEL
+        && key.kind == AdditionalRecord::GRAPH_ID_MAP
 }
 
 impl Output {
@@ -69,45 +99,64 @@ impl Output {
             strings: (strings, 0),
             types: (types, 0),
             devices: BTreeSet::new(),
+            clocks: None,
             gathered: Gathered::default(),
+            runs: Runs::default(),
             notes: Vec::new(),
             error: None,
+            unrenewed: None,
         }
     }
 
-    /// Writes records of one ring, contiguous and whole; `account` says what became of them.
-    pub fn write_records(&mut self, ring: RingKey, records: &[u8], account: &mut Account) {
-        if ring.size == RecordSize::Api {
-            let family = self.api_families[ring.aging as usize];
-            self.write(
-                family,
-                records,
-                &TraceCounts::of_records(records, ring.size.bytes()),
-                account,
-            );
-        } else {
-            self.write_runs(ring, records, account);
+    /// Lets it know the models of earlier captures, before the first record.
+    pub fn know_models(&mut self, models: Arc<Mutex<Models>>) {
+        self.runs = Runs::new(models);
+    }
+
+    /// Writes records of one ring, contiguous and whole; `account` says what became of them. Returns how many
+    /// are done with, from the first on: not all where they are of many families. `stretch` is where they lie in
+    /// the rings, if they do.
+    pub fn write_records(
+        &mut self,
+        ring: RingKey,
+        records: &[u8],
+        account: &mut Account,
+        stretch: Option<Stretch<'_>>,
+    ) -> u64 {
+        if ring.size != RecordSize::Api {
+            return self.write_runs(ring, records, account, stretch);
         }
+        let count = (records.len() / ring.size.bytes()) as u64;
+        if let Some(stretch) = stretch {
+            stretch.begin(count);
+        }
+        let family = self.api_families[ring.aging as usize];
+        let (counts, has_runs) = TraceCounts::of_apis(records);
+        let written = self.write(family, records, &counts, account, stretch);
+        if let Some(written) = written.filter(|_| has_runs) {
+            self.runs.take_apis(records, written, &self.dir);
+        }
+        count
     }
 
     /// Writes compact or additional records. Types alternate in practice (a task track beside each node
     /// info), so the records of each family are gathered first: one append per family.
-    fn write_runs(&mut self, ring: RingKey, mut records: &[u8], account: &mut Account) {
+    fn write_runs(
+        &mut self,
+        ring: RingKey,
+        records: &[u8],
+        account: &mut Account,
+        stretch: Option<Stretch<'_>>,
+    ) -> u64 {
         let size = ring.size.bytes();
-        let only_device = match self.devices.len() {
-            1 => self.devices.first().copied(),
-            _ => None,
-        };
+        let mut rest = records;
+        let only_device = self.only_device();
+        // A type may have got its name since the pass began, just before a record that is here.
+        self.write_names();
         let mut gathered = std::mem::take(&mut self.gathered);
-        while records.len() >= size {
-            let key = RouteKey::of(ring, records, only_device);
-            let run = records
-                .chunks_exact(size)
-                .take_while(|record| RouteKey::of(ring, record, only_device) == key)
-                .count();
-            let (part, rest) = records.split_at(run * size);
-            let alone = gathered.is_empty() && rest.is_empty();
-            records = rest;
+        while rest.len() >= size {
+            let (key, run) = RouteKey::of_run(ring, rest, only_device);
+            let (part, behind) = rest.split_at(run * size);
             if let Some(device) = key.device() {
                 self.add_device(device);
             }
@@ -116,41 +165,113 @@ impl Output {
             if let Some(trace) = Trace::of(key.level, false) {
                 counts.add(trace, run as u64);
             }
-            if alone {
-                self.write(family, part, &counts, account);
+            let names_models = names_models(ring, key);
+            if gathered.is_empty() && behind.is_empty() {
+                if names_models {
+                    self.runs.take_names(part);
+                }
+                rest = behind;
+                if let Some(stretch) = stretch {
+                    stretch.begin(run as u64);
+                }
+                self.write(family, part, &counts, account, stretch);
                 break;
             }
-            gathered.add(family, part, &counts);
+            if !gathered.add(family, part, &counts) {
+                break;
+            }
+            if names_models {
+                self.runs.take_names(part);
+            }
+            rest = behind;
         }
-        gathered.drain(|family, bytes, counts| self.write(family, bytes, counts, account));
+        let done = ((records.len() - rest.len()) / size) as u64;
+        if let Some(stretch) = stretch.filter(|_| !gathered.is_empty()) {
+            stretch.begin(done);
+        }
+        gathered.drain(|family, bytes, counts| {
+            self.write(family, bytes, counts, account, stretch);
+        });
         self.gathered = gathered;
+        done
     }
 
+    /// Says where they went, if they were written or some of them.
     fn write(
         &mut self,
         family: FamilyId,
         bytes: &[u8],
         counts: &TraceCounts,
         account: &mut Account,
-    ) {
+        stretch: Option<Stretch<'_>>,
+    ) -> Option<Written> {
         if bytes.is_empty() {
-            return;
+            return None;
         }
         if self.error.is_some() {
             account.unwritten.merge(counts);
-            return;
+            return None;
         }
-        match self.dir.append(family, bytes, counts) {
-            Ok(()) => account.written.merge(counts),
+        let mut place = None;
+        let appended = self.with_patience(|dir| {
+            dir.append_noting(family, bytes, counts, |target| {
+                // The intent has room for each slice once.
+                if let (None, Some(stretch)) = (place, stretch) {
+                    stretch.note(target);
+                }
+                place = Some((target.slice, target.length));
+            })
+        });
+        let written = match &appended {
+            Ok(()) => {
+                account.written.merge(counts);
+                bytes.len()
+            }
             Err(error) => {
-                let kept = error.kept().counts;
-                account.written.merge(&kept);
-                for ((lost, all), kept) in account.unwritten.0.iter_mut().zip(counts.0).zip(kept.0)
+                let kept = error.kept();
+                account.written.merge(&kept.counts);
+                let kept_counts = kept.counts.0;
+                for ((lost, all), kept) in account
+                    .unwritten
+                    .0
+                    .iter_mut()
+                    .zip(counts.0)
+                    .zip(kept_counts)
                 {
                     *lost += all - kept;
                 }
-                self.write_failed(&error);
+                kept.bytes as usize
             }
+        };
+        if let Err(error) = &appended {
+            self.write_failed(error);
+        }
+        place.map(|(slice, offset)| Written {
+            family,
+            slice,
+            offset,
+            bytes: written,
+        })
+    }
+
+    /// Does something to the directory, again and again while there is no descriptor or no memory for it.
+    fn with_patience(
+        &mut self,
+        mut attempt: impl FnMut(&mut ProfDir) -> Result<(), ProfDirError>,
+    ) -> Result<(), ProfDirError> {
+        let mut since = None;
+        loop {
+            let error = match attempt(&mut self.dir) {
+                Err(error) if error.is_passing() => error,
+                done => return done,
+            };
+            if since.is_none() {
+                tracing::warn!("tried again for a while: {error}");
+            }
+            if since.get_or_insert_with(Moment::now).elapsed() >= WANT_LIMIT {
+                return Err(error);
+            }
+            waiting::sleep(WANT_PAUSE);
         }
     }
 
@@ -159,10 +280,15 @@ impl Output {
             self.note(error.to_string());
             return;
         }
+        self.end_capture(error.to_string());
+    }
+
+    /// Ends the capture for this reason, if it has not ended: nothing more is taken or written.
+    pub fn end_capture(&mut self, reason: String) {
         if self.error.is_none() {
-            tracing::error!("capture ended: {error}");
-            self.note(format!("capture ended: {error}"));
-            self.error = Some(error.to_string());
+            tracing::error!("capture ended: {reason}");
+            self.note(format!("capture ended: {reason}"));
+            self.error = Some(reason);
             gate::close(self.number);
         }
     }
@@ -174,58 +300,17 @@ impl Output {
         }
     }
 
-    /// Writes names that were registered since the last time.
-    pub fn write_names(&mut self) {
-        let mut lines = Vec::new();
-        let types = self.dictionary.types_from(self.types.1);
-        if !types.is_empty() {
-            for entry in &types {
-                profdir::type_line(&mut lines, entry.level, entry.kind, &entry.name);
-            }
-            self.types.1 += types.len();
-            self.router.forget();
-            self.write_text(self.types.0, &lines);
-        }
-        let strings = self.dictionary.strings_from(self.strings.1);
-        if !strings.is_empty() {
-            lines.clear();
-            for entry in &strings {
-                profdir::hash_line(&mut lines, entry.id, entry.text.to_bytes());
-            }
-            self.strings.1 += strings.len();
-            self.write_text(self.strings.0, &lines);
-        }
-    }
-
-    fn write_text(&mut self, family: FamilyId, lines: &[u8]) {
-        let mut account = Account::default();
-        self.write(family, lines, &TraceCounts::default(), &mut account);
-    }
-
-    /// Makes the directory of a device that is open, once.
-    pub fn add_device(&mut self, device: u32) {
-        if !self.devices.insert(device) || self.error.is_some() {
-            return;
-        }
-        let sample = self.params.sample_json(&SampleFill {
-            devices: &device.to_string(),
-            host: false,
-            result_dir: &self.dir.path().to_string_lossy(),
-            pid: process::current_pid(),
-        });
-        // The capture's own start: the parser drops aicpu records that are older than the device's.
-        if let Err(error) = self.dir.add_device(device, &sample, self.start, None) {
-            self.write_failed(&error);
-        }
-    }
-
     /// Files a long or legacy report.
     pub fn write_long(&mut self, long: &LongReport, account: &mut Account) {
         let mut counts = TraceCounts::default();
         counts.add(long.trace, long.records());
         let family = match &long.kind {
             LongKind::Record(ring) => {
-                self.write_records(*ring, &long.bytes, account);
+                let mut rest = &long.bytes[..];
+                while rest.len() >= ring.size.bytes() {
+                    let done = self.write_records(*ring, rest, account, None) as usize;
+                    rest = &rest[done * ring.size.bytes()..];
+                }
                 return;
             }
             LongKind::Variable => {
@@ -234,24 +319,11 @@ impl Output {
             }
             LongKind::DataPreprocess { tag, device } => self.legacy_family(tag, *device),
         };
-        self.write(family, &long.bytes, &counts, account);
-    }
-
-    /// Family of a DATA_PREPROCESS report; device 64 stands for the host (spec 3 section 3).
-    fn legacy_family(&mut self, tag: &[u8], device: Option<u32>) -> FamilyId {
-        const HOST: u32 = 64;
-        let tag = profdir::family_file_name(tag);
-        let device = device.filter(|&device| device < HOST);
-        if let Some(device) = device {
-            self.add_device(device);
-        }
-        let place = device.map_or(Place::Host, Place::Device);
-        let name = format!("DATA_PREPROCESS.{tag}.{}", device.unwrap_or(HOST));
-        self.dir.family(place, &name, None)
+        self.write(family, &long.bytes, &counts, account, None);
     }
 
     /// Lets the kernel begin to write back what it holds of the slices, so that the page cache does not
-    /// fill with dirty pages. May wait for the disk.
+    /// fill with dirty pages. Never waits for the disk.
     pub fn start_write_back(&mut self) {
         self.dir.start_write_back();
     }
@@ -264,6 +336,11 @@ impl Output {
     /// Fills in what the directory knows of the account.
     pub fn complete(&self, ledger: &mut Ledger) {
         ledger.notes.extend_from_slice(&self.notes);
+        if let Some((times, reason)) = &self.unrenewed {
+            ledger.notes.push(format!(
+                "the account in the directory could not be renewed {times} times in mid capture: {reason}"
+            ));
+        }
         ledger.devices = self.devices.iter().copied().collect();
         // `written` is what is in the directory: aged out records are no longer.
         ledger.aged_out = self.dir.aged_out();
@@ -271,21 +348,40 @@ impl Output {
             *written -= aged.min(*written);
         }
         ledger.bytes = self.dir.bytes();
+        self.runs.complete(ledger);
         if self.error.is_some() {
             ledger.state = CaptureState::Failed;
         }
     }
 
-    /// Writes the ledger into the directory.
+    /// Writes the ledger into the directory, the first and the last one.
     pub fn write_ledger(&mut self, ledger: &Ledger) {
-        if let Err(error) = self.dir.write_ledger(ledger) {
+        if let Err(error) = self.with_patience(|dir| dir.write_ledger(ledger)) {
             self.write_failed(&error);
         }
     }
 
+    /// Writes the account so far into the directory. If that fails, the next one may do better.
+    pub fn renew_ledger(&mut self, ledger: &Ledger) {
+        if self.error.is_some() {
+            // What ended the capture is to be read there, and nothing else needs the room that was kept.
+            let _ = self.dir.write_ledger(ledger);
+            return;
+        }
+        let Err(error) = self.dir.renew_ledger(ledger) else {
+            return;
+        };
+        let (times, reason) = self.unrenewed.get_or_insert_with(|| {
+            tracing::warn!("the account in the directory is not renewed: {error}");
+            (0, String::new())
+        });
+        *times += 1;
+        *reason = error.to_string();
+    }
+
     /// Writes what the end of a capture adds.
     pub fn finish(&mut self, stop: Anchor) {
-        if let Err(error) = self.dir.finish(stop) {
+        if let Err(error) = self.with_patience(|dir| dir.finish(stop)) {
             self.write_failed(&error);
         }
     }

@@ -1,18 +1,26 @@
 //! What is asked of a capture and what comes of it.
 
+#![forbid(unsafe_code)]
+
 use super::STOP_LIMIT;
-use crate::ledger::Ledger;
+use super::handout::Handout;
+use crate::clock::Moment;
+use crate::ledger::{Anchor, Ledger};
 use crate::params::Params;
+use crate::process::peer::Peer;
 use crate::profdir::ProfDirError;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Who started a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A client on the control socket: its capture ends when it goes.
-    Client,
+    Client(Peer),
+    /// A client on the control socket that went, or will go, and leaves it behind.
+    Detached(Peer),
     /// The program itself, through our own API.
     Program,
 }
@@ -33,11 +41,20 @@ pub enum StartError {
     #[error(transparent)]
     Directory(#[from] ProfDirError),
     /// No memory for the rings.
-    #[error("no memory for the buffers ({0}); lower MSPROF_AGENT_BUFFER_MB")]
+    #[error(
+        "no memory for the buffers ({0}); raise the limit of address space (ulimit -v) or lower MSPROF_AGENT_BUFFER_MB"
+    )]
     Memory(io::Error),
     /// No thread.
-    #[error("no thread can be started ({0}); raise the limit of processes (ulimit -u, pids.max)")]
+    #[error(
+        "no thread can be started ({0}); raise the limit of processes (ulimit -u, pids.max) or of address space (ulimit -v)"
+    )]
     Thread(io::Error),
+    /// The process has used up what it may have.
+    #[error(
+        "the process has no memory left; raise its limits (ulimit -v, memory of the container)"
+    )]
+    NoMemory,
     /// The agent has turned itself off.
     #[error("the agent has turned itself off: {0}")]
     Disabled(String),
@@ -66,6 +83,8 @@ pub struct Started {
     pub started_ns: u64,
     /// Things to say although it succeeded.
     pub notes: Vec<String>,
+    /// For a controller that takes it.
+    pub handout: Option<Arc<Handout>>,
 }
 
 /// Why a capture does not stop.
@@ -124,6 +143,8 @@ pub struct StopMode {
     pub limit: Duration,
     /// Number of the capture that is to be stopped; `None` for whichever runs.
     pub only: Option<u64>,
+    /// Why, where nobody has asked for it; for its account.
+    pub note: Option<&'static str>,
 }
 
 impl StopMode {
@@ -132,6 +153,7 @@ impl StopMode {
         tell_components: true,
         limit: STOP_LIMIT,
         only: None,
+        note: None,
     };
 }
 
@@ -144,8 +166,27 @@ pub struct Request {
     pub origin: Origin,
     /// Where PROF_XXX goes when the params do not say.
     pub default_dir: PathBuf,
+    /// Whether that may be where other users could put something in its place.
+    pub allow_shared_dir: bool,
     /// Whether an open device is required.
     pub need_device: bool,
+    /// How long it is to run at most; who asks sees to it ([`Current::ends_at`]).
+    pub time_limit: Option<Duration>,
+}
+
+/// The capture that runs.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// Its number.
+    pub number: u64,
+    /// The PROF_XXX directory.
+    pub path: PathBuf,
+    /// Who started it.
+    pub origin: Origin,
+    /// When.
+    pub start: Anchor,
+    /// When it is to be ended, if nobody does so before.
+    pub ends_at: Option<Moment>,
 }
 
 /// What is going on.
@@ -161,4 +202,6 @@ pub struct Status {
     pub ledger: Option<Ledger>,
     /// Captures begun so far.
     pub captures: u64,
+    /// Why the agent has turned itself off, if it has.
+    pub disabled: Option<String>,
 }

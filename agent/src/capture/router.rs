@@ -4,6 +4,8 @@
 //! level aicpu go to the device that they name. Consecutive records mostly share level and type, so
 //! the look-up is made once per run.
 
+#![forbid(unsafe_code)]
+
 use crate::dictionary::Dictionary;
 use crate::lanes::RingKey;
 use crate::profdir::{FamilyId, Place, ProfDir, family_file_name};
@@ -15,6 +17,9 @@ const AICPU_DEVICE_OFFSET: usize = 92;
 /// Type of an aicpu node record, the only one that names its device.
 const AICPU_NODE: u32 = 0;
 
+/// Level and type lie within this many first bytes of a record.
+const DECIDING: usize = 8;
+
 /// Keys that are remembered; a program that invents types must not make this grow.
 const KNOWN_MAX: usize = 4096;
 
@@ -24,7 +29,8 @@ pub struct RouteKey {
     ring: usize,
     /// Level of the record.
     pub level: u16,
-    kind: u32,
+    /// Type of the record.
+    pub kind: u32,
     /// Device of an aicpu record; 0 for others.
     device: u32,
 }
@@ -46,6 +52,30 @@ impl RouteKey {
             kind,
             device,
         }
+    }
+
+    /// The key of the first of some records of that ring, and how many in a row from there have it.
+    pub fn of_run(ring: RingKey, records: &[u8], only_device: Option<u32>) -> (RouteKey, usize) {
+        let key = RouteKey::of(ring, records, only_device);
+        let records = records.chunks_exact(ring.size.bytes());
+        let run = match key.device() {
+            // Each aicpu record may name another device.
+            Some(_) => records
+                .take_while(|record| RouteKey::of(ring, record, only_device) == key)
+                .count(),
+            None => {
+                let word = |record: &[u8]| record.first_chunk::<DECIDING>().copied();
+                let mut records = records.map(word).peekable();
+                let first = records.peek().copied();
+                records.take_while(|word| Some(*word) == first).count()
+            }
+        };
+        (key, run)
+    }
+
+    fn slot(&self) -> usize {
+        // Types are small numbers, levels multiples of a large one.
+        (self.kind as usize ^ self.level as usize >> 4 ^ self.ring) % RECENT
     }
 
     /// The device directory that the record goes to, if it goes to one.
@@ -73,10 +103,15 @@ fn aicpu_device(record: &[u8], kind: u32, only_device: Option<u32>) -> u32 {
     }
 }
 
+/// Keys of the last look-ups: a few types alternate for long, and hashing costs more than a record may.
+const RECENT: usize = 16;
+
 /// The families that were looked up.
 #[derive(Debug, Default)]
 pub struct Router {
     known: HashMap<RouteKey, FamilyId>,
+    /// Some of `known`, each where [`RouteKey::slot`] says.
+    recent: [Option<(RouteKey, FamilyId)>; RECENT],
 }
 
 impl Router {
@@ -87,39 +122,57 @@ impl Router {
         dictionary: &Dictionary,
         dir: &mut ProfDir,
     ) -> FamilyId {
+        let slot = key.slot();
+        if let Some((recent, family)) = self.recent[slot]
+            && recent == key
+        {
+            return family;
+        }
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        *self
+        let family = *self
             .known
             .entry(key)
-            .or_insert_with(|| declare(key, dictionary, dir))
+            .or_insert_with(|| declare(key, dictionary, dir));
+        self.recent[slot] = Some((key, family));
+        family
     }
 
     /// Forgets what was looked up: new type names may give records another family.
     pub fn forget(&mut self) {
         self.known.clear();
+        self.recent = [None; RECENT];
     }
 }
 
 fn declare(key: RouteKey, dictionary: &Dictionary, dir: &mut ProfDir) -> FamilyId {
-    let ring = RingKey::of(key.ring);
-    let size = Some(ring.size.bytes());
-    if let Some(device) = key.device() {
-        let place = Place::Device(device);
-        return dir.family(place, &format!("aicpu.data.{device}"), size);
-    }
-    let aging = if ring.aging { "aging" } else { "unaging" };
+    let size = Some(RingKey::of(key.ring).size.bytes());
     let name = dictionary.type_name(key.level, key.kind);
-    let name = family_file_name(name.as_deref().unwrap_or_default());
+    let (place, family) = family_of(key, name.as_deref().unwrap_or_default());
+    dir.family(place, &family, size)
+}
+
+/// Where aicpu records of a device go, and the name of their family.
+pub fn aicpu_family(device: u32) -> (Place, String) {
+    (Place::Device(device), format!("aicpu.data.{device}"))
+}
+
+/// Where records with this key go, and the name of their family; `type_name` is that of their level and type,
+/// empty for none.
+pub fn family_of(key: RouteKey, type_name: &[u8]) -> (Place, String) {
+    if let Some(device) = key.device() {
+        return aicpu_family(device);
+    }
+    let ring = RingKey::of(key.ring);
+    let aging = if ring.aging { "aging" } else { "unaging" };
     let class = match ring.size {
-        RecordSize::Api => {
-            return dir.family(Place::Host, &format!("{aging}.api_event.data"), size);
-        }
+        RecordSize::Api => return (Place::Host, format!("{aging}.api_event.data")),
         RecordSize::Compact => "compact",
         RecordSize::Additional => "additional",
     };
-    dir.family(Place::Host, &format!("{aging}.{class}.{name}"), size)
+    let name = family_file_name(type_name);
+    (Place::Host, format!("{aging}.{class}.{name}"))
 }
 
 #[cfg(test)]
@@ -146,6 +199,23 @@ mod tests {
         assert_eq!(device(0, 64, Some(1)), Some(1));
         assert_eq!(device(1, 3, Some(1)), Some(1));
         assert_eq!(device(1, 3, None), Some(0));
+    }
+
+    #[test]
+    fn a_run_ends_where_level_type_or_the_device_of_an_aicpu_record_changes() {
+        let node = |kind| {
+            let mut record = aicpu(kind, 7);
+            record[2..4].copy_from_slice(&level::NODE.to_le_bytes());
+            record
+        };
+        let mut renumbered = node(1);
+        renumbered[92] = 8;
+        let run = |records: &[[u8; 256]]| RouteKey::of_run(RING, records.as_flattened(), None).1;
+        assert_eq!(run(&[node(1), renumbered, node(1)]), 3);
+        assert_eq!(run(&[node(1), node(1), node(2), node(1)]), 2);
+        assert_eq!(run(&[node(0), aicpu(0, 1)]), 1);
+        assert_eq!(run(&[aicpu(0, 1), aicpu(0, 1), aicpu(0, 2)]), 2);
+        assert_eq!(run(&[aicpu(1, 1), aicpu(1, 2)]), 2);
     }
 
     #[test]

@@ -9,19 +9,24 @@
 //! The lock is held for the change of state alone. Whoever starts or stops holds a [`Turn`] meanwhile, and
 //! others wait for its end with a limit.
 
-use super::drain_handle::{DrainHandle, Order, Progress};
+#![forbid(unsafe_code)]
+
+use super::drain_handle::{DrainHandle, Progress};
+use super::orders::{Order, Orders};
 use super::{Origin, StartError, StopError, Stopped};
+use crate::clock::Moment;
 use crate::gate;
 use crate::ledger::Anchor;
-use crossbeam_channel::{Receiver, Sender, TryRecvError};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use crate::waiting::{self, Bell};
+use crossbeam_channel::{Receiver, TryRecvError};
+use parking_lot::{Mutex, MutexGuard};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a start waits for another start or stop.
-const TURN_LIMIT: Duration = Duration::from_secs(60);
+/// How long a start waits for another start or stop: less than clients wait for the answer.
+const TURN_LIMIT: Duration = Duration::from_secs(45);
 
 /// A capture that runs.
 #[derive(Debug)]
@@ -32,6 +37,10 @@ pub struct Running {
     pub path: PathBuf,
     /// Who started it.
     pub origin: Origin,
+    /// When.
+    pub start: Anchor,
+    /// When it is to be ended, if nobody does so before.
+    pub ends_at: Option<Moment>,
     /// Its drain thread.
     pub drain: DrainHandle,
 }
@@ -65,14 +74,14 @@ struct Inner {
     /// The application finalizes: no new capture.
     refusing: bool,
     /// The drain that was started last, whoever holds its handle.
-    drain: Option<(u64, Sender<Order>, Weak<Progress>)>,
+    drain: Option<(u64, Arc<Orders>, Weak<Progress>)>,
 }
 
 /// The state and those who wait for its change.
 #[derive(Debug, Default)]
 pub struct Machine {
     inner: Mutex<Inner>,
-    changed: Condvar,
+    changed: Bell,
 }
 
 /// The right to say what follows `Starting` or `Stopping`. Dropped without that, as by a panic, it leaves
@@ -94,7 +103,7 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.machine.inner.lock().state = std::mem::replace(&mut self.next, State::Broken);
-        self.machine.changed.notify_all();
+        self.machine.changed.ring();
     }
 }
 
@@ -108,7 +117,7 @@ impl Machine {
 
     /// From idle to starting.
     pub fn begin(&self) -> Result<Turn<'_>, StartError> {
-        let deadline = Instant::now() + TURN_LIMIT;
+        let deadline = Moment::now() + TURN_LIMIT;
         let mut inner = self.inner.lock();
         loop {
             if inner.refusing {
@@ -134,7 +143,7 @@ impl Machine {
     pub fn take(
         &self,
         only: Option<u64>,
-        deadline: Instant,
+        deadline: Moment,
     ) -> Result<(Turn<'_>, Box<Running>), StopError> {
         let mut inner = self.inner.lock();
         loop {
@@ -186,27 +195,28 @@ impl Machine {
 
     /// For exit, while another thread is in the middle of a start or stop: ends the capture without it and
     /// waits for the drain thread at most until `deadline`.
-    pub fn finish_now(&self, stop: Anchor, deadline: Instant) {
-        const STEP: Duration = Duration::from_millis(2);
+    pub fn finish_now(&self, stop: Anchor, deadline: Moment) {
         let Some((number, orders, progress)) = self.inner.lock().drain.take() else {
             return;
         };
         gate::close(number);
-        // Fails when the thread has ended already.
-        let _ = orders.send(Order::Finish { stop, note: None });
-        let ended = || {
+        orders.give(Order::Finish {
+            stop,
+            note: None,
+            calls: false,
+        });
+        waiting::until(deadline, || {
             let progress = progress.upgrade();
-            progress.is_none_or(|progress| progress.ended.load(Ordering::Acquire))
-        };
-        while !ended() && Instant::now() < deadline {
-            std::thread::sleep(STEP);
-        }
+            progress
+                .is_none_or(|progress| progress.ended.load(Ordering::Acquire))
+                .then_some(())
+        });
     }
 
     /// From here on no capture begins, or begins again.
     pub fn refuse_starts(&self, refusing: bool) {
         self.inner.lock().refusing = refusing;
-        self.changed.notify_all();
+        self.changed.ring();
     }
 
     /// Looks at the state.
@@ -217,12 +227,16 @@ impl Machine {
     fn wait<E>(
         &self,
         inner: &mut MutexGuard<'_, Inner>,
-        deadline: Instant,
+        deadline: Moment,
         late: impl FnOnce() -> E,
     ) -> Result<(), E> {
-        if self.changed.wait_until(inner, deadline).timed_out() {
+        let count = self.changed.count();
+        let left = deadline.remaining();
+        if left.is_zero() {
             return Err(late());
         }
+        // Whoever changes the state has the lock first and rings then.
+        MutexGuard::unlocked(inner, || self.changed.wait(count, left));
         Ok(())
     }
 }
@@ -240,7 +254,7 @@ mod tests {
         }));
         assert!(panicked.is_err());
         assert!(matches!(machine.begin(), Err(StartError::Broken)));
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Moment::now() + Duration::from_secs(5);
         let taken = machine.take(None, deadline).map(|_| ());
         assert!(matches!(taken, Err(StopError::Broken)));
     }

@@ -5,8 +5,9 @@
 mod numbered;
 
 use super::drain::Drain;
-use super::drain_handle::DrainHandle;
+use super::drain_handle::{DrainHandle, DrainThread};
 use super::output::Output;
+use super::ring_memory::RingMemory;
 use super::{Parts, Stopped};
 use crate::arena::SEGMENT_BYTES;
 use crate::clock;
@@ -120,15 +121,25 @@ fn parts(segments: usize) -> Parts {
         dictionary: Arc::new(dictionary),
         components: Arc::default(),
         long: Arc::default(),
+        marks: Arc::default(),
+        devices: Arc::default(),
+        diverted: Arc::default(),
         unreadable: Arc::default(),
         model_devices: Arc::default(),
+        models: Arc::default(),
         disabled: Arc::default(),
     }
 }
 
 /// Begins a capture as `Captures` does.
-fn begin(parts: &Parts, parent: &Path, number: u64, limit: Option<u64>) -> (DrainHandle, PathBuf) {
-    parts.lanes.prepare().expect("memory");
+fn begin(
+    parts: &Parts,
+    memory: &Arc<RingMemory>,
+    parent: &Path,
+    number: u64,
+    limit: Option<u64>,
+) -> (DrainHandle, PathBuf) {
+    let thread = DrainThread::spawn(memory.clone()).expect("a thread");
     let start = clock::anchor();
     let dir = ProfDir::create(Setup {
         parent: parent.to_owned(),
@@ -140,16 +151,21 @@ fn begin(parts: &Parts, parent: &Path, number: u64, limit: Option<u64>) -> (Drai
     let path = dir.path().to_owned();
     let dictionary = parts.dictionary.clone();
     let output = Output::new(number, dir, dictionary, Params::default(), start);
-    let drain = Drain::new(number, output, Ledger::default(), parts.clone());
-    (drain.spawn(&[]).expect("a thread"), path)
+    let mut drain = Drain::new(
+        Word::capturing(number, 0xFF),
+        output,
+        Ledger::default(),
+        parts.clone(),
+    );
+    thread.wait().expect("memory");
+    drain.prepare(&[], None).expect("room");
+    (thread.run(drain).expect("a thread"), path)
 }
 
 /// Ends one as `Captures` does.
-fn end(parts: &Parts, drain: &DrainHandle) -> Stopped {
-    drain.finish(clock::anchor(), None);
+fn end(drain: &DrainHandle) -> Stopped {
+    drain.finish(clock::anchor(), None, true);
     let stopped = drain.outcome.recv_timeout(Duration::from_secs(60));
-    // SAFETY: nothing is captured, and the drain, which had all consumers, has ended.
-    unsafe { parts.lanes.discard() };
     stopped.expect("the drain ends")
 }
 
@@ -163,6 +179,7 @@ fn remove(path: &Path) {
 fn run(plan: &Plan) {
     let temp = tempfile::tempdir().expect("temporary directory");
     let parts = parts(plan.segments);
+    let memory = Arc::new(RingMemory::new(parts.lanes.clone()));
     let mut started = 0;
     let mut reporters: BTreeMap<u32, Reporter> = BTreeMap::new();
     let mut slots = [None; REPORTERS];
@@ -171,7 +188,7 @@ fn run(plan: &Plan) {
     let mut ended = Vec::new();
     for (index, capture) in plan.captures.iter().enumerate() {
         let number = FIRST_CAPTURE + index as u64;
-        let (drain, path) = begin(&parts, temp.path(), number, capture.limit);
+        let (drain, path) = begin(&parts, &memory, temp.path(), number, capture.limit);
         if let Some(Fault::Obstructed(family, slice)) = &capture.fault {
             let data = path.join("host/data");
             std::fs::create_dir(data.join(slice_name(family, *slice))).expect("made");
@@ -208,7 +225,7 @@ fn run(plan: &Plan) {
             .iter()
             .map(|(thread, reporter)| (*thread, reporter.returned()))
             .collect();
-        let stopped = end(&parts, &drain);
+        let stopped = end(&drain);
         let fate = match (&capture.fault, capture.limit) {
             (Some(Fault::Removed(_)), _) => Fate::Gone,
             (None, None) => Fate::Whole,
@@ -226,9 +243,9 @@ fn run(plan: &Plan) {
         numbered::check(ended, &logs, &long);
     }
     // SAFETY: nothing is captured, and no drain runs.
-    unsafe { parts.lanes.discard() };
+    unsafe { memory.hold().give_back() };
     let arena = parts.lanes.arena().expect("prepared");
-    assert_eq!(arena.free(), arena.segments(), "memory of ended threads");
+    assert_eq!(arena.charged(), 0, "memory of ended threads");
 }
 
 proptest! {

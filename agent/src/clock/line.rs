@@ -6,21 +6,25 @@
 //! - the line is led to run a little behind the kernel's clock, so that the change back to the kernel when
 //!   it expires is forward; it begins a little before it, so that the change to it is forward too.
 
+#![forbid(unsafe_code)]
+
 use super::{counter, monotonic_raw_ns};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// Pairs of clock reads from which the tightest is taken.
 const SAMPLE_TRIES: u32 = 9;
-/// Shortest baseline from which a rate is taken, ns.
-const BASELINE_MIN_NS: u64 = 50_000_000;
+/// Shortest baseline from which a rate is taken, ns: samples are off by some 50 ns, and a line is followed for
+/// [`LIFE_NS`], in which it must not leave the bounds between which it is led.
+const BASELINE_MIN_NS: u64 = 1_000_000_000;
 /// A line is followed for this long without an update, ns.
 const LIFE_NS: u64 = 4_000_000_000;
 /// How far the line is led to run behind the kernel's clock, ns.
 const LAG_NS: i64 = 300;
 /// How far before the kernel's clock a line begins, ns: more than the error of one sample.
 const LEAD_NS: u64 = 60;
-/// An error is made good within about this time, ns.
-const SLEW_NS: i64 = 1_000_000_000;
+/// An error is made good within this time, ns: not sooner than a line ends, or one that is never replaced
+/// would run past where it was led to.
+const SLEW_NS: i64 = LIFE_NS as i64;
 /// Steepest correction, in millionths.
 const SLEW_MAX_PPM: i64 = 50;
 /// Readers may go by an old line for this long after a new one was computed, ns; a writer that finds
@@ -28,6 +32,9 @@ const SLEW_MAX_PPM: i64 = 50;
 const PUBLISH_NS: u64 = 20_000;
 /// A writer that is preempted this often leaves the old line in force.
 const PUBLISH_TRIES: u32 = 10;
+/// A counter that lies less than this before the line was read before the line was, or on a CPU whose counter
+/// is that little behind: the line's begin is meant. Further back it has been set anew.
+const EARLY_TICKS: u64 = 1 << 20;
 /// Fixed point of the rate: ns per tick times 2^32.
 const SHIFT: u32 = 32;
 
@@ -74,7 +81,10 @@ struct Terms {
 impl Terms {
     #[inline]
     fn at(&self, counter: u64) -> Option<u64> {
-        let ticks = counter.wrapping_sub(self.base);
+        let mut ticks = counter.wrapping_sub(self.base);
+        if ticks.wrapping_neg() < EARLY_TICKS {
+            ticks = 0;
+        }
         (ticks < self.life).then(|| self.ns + scale(ticks, self.rate))
     }
 }
@@ -107,6 +117,8 @@ impl Slot {
 /// then moves the version on, so that a writer that is preempted, or lost in a fork, holds up nobody.
 #[derive(Debug)]
 pub struct Line {
+    /// Whether the counter is read without waiting for earlier loads.
+    unordered: AtomicBool,
     version: AtomicU64,
     slots: [Slot; 2],
 }
@@ -115,9 +127,20 @@ impl Line {
     /// No line: every reader asks the kernel.
     pub const fn new() -> Line {
         Line {
+            unordered: AtomicBool::new(false),
             version: AtomicU64::new(0),
             slots: [Slot::new(), Slot::new()],
         }
+    }
+
+    /// Whether [`Line::now`] may read the counter before the loads that precede it are done.
+    pub fn set_unordered(&self, unordered: bool) {
+        self.unordered.store(unordered, Ordering::Relaxed);
+    }
+
+    /// Whether it may.
+    pub fn is_unordered(&self) -> bool {
+        self.unordered.load(Ordering::Relaxed)
     }
 
     /// Nanoseconds now; `None` when no line is in force.
@@ -129,7 +152,11 @@ impl Line {
             if terms.life == 0 {
                 return None;
             }
-            let counter = counter::read();
+            let counter = if self.unordered.load(Ordering::Relaxed) {
+                counter::read_unordered()
+            } else {
+                counter::read()
+            };
             // The terms and the counter were read before any later version was in force; else once more,
             // which happens at most every few hundred milliseconds.
             fence(Ordering::Acquire);
@@ -261,7 +288,7 @@ mod tests {
             let mut last = 0;
             // Ten minutes, updated every half second, read every 10 ms.
             for step in 0..1200u64 {
-                let at = 500_000_000 * (step + 1);
+                let at = BASELINE_MIN_NS + 500_000_000 * (step + 1);
                 let sample = machine.sample(at);
                 let before = terms.at(sample.counter);
                 terms = next_terms(&terms, first, sample).expect("a long baseline");
@@ -294,6 +321,44 @@ mod tests {
         let at = |ns| terms.at(machine.counter(ns));
         assert!(at(2 * BASELINE_MIN_NS + LIFE_NS / 2).is_some());
         assert!(at(2 * BASELINE_MIN_NS + LIFE_NS + 1000).is_none());
+    }
+
+    #[test]
+    fn a_line_that_is_never_replaced_ends_behind_the_kernels_clock_and_within_a_microsecond() {
+        let mut machine = Machine {
+            mhz: 2300.123,
+            noise: 1,
+        };
+        let first = machine.sample(1_000_000);
+        // The shortest baseline that there is.
+        let begin = 1_000_100 + BASELINE_MIN_NS;
+        let terms = next_terms(&Terms::default(), first, machine.sample(begin)).expect("a line");
+        let error_at = |ns| {
+            terms
+                .at(machine.counter(ns))
+                .map(|line| line as i64 - ns as i64)
+        };
+        let errors: Vec<i64> = (0..=40)
+            .filter_map(|step| error_at(begin + step * (LIFE_NS - 10_000) / 40))
+            .collect();
+        assert_eq!(errors.len(), 41);
+        assert!(errors.iter().all(|error| error.abs() < 1000), "{errors:?}");
+        let last = errors[40];
+        assert!((-700..-30).contains(&last), "{last}");
+    }
+
+    #[test]
+    fn a_counter_just_before_the_line_means_its_begin_and_one_that_was_set_anew_is_no_time() {
+        let terms = Terms {
+            base: 1 << 40,
+            ns: 77,
+            rate: 1 << SHIFT,
+            life: 1 << 30,
+        };
+        assert_eq!(terms.at((1 << 40) - 100), Some(77));
+        assert_eq!(terms.at((1 << 40) + 100), Some(177));
+        assert_eq!(terms.at((1 << 40) - EARLY_TICKS), None);
+        assert_eq!(terms.at(5), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The command that a component's handler receives, 5424 bytes (spec 2 section 2.3).
 
+#![forbid(unsafe_code)]
+
 use crate::params::Switches;
 use zerocopy::{FromZeros, Immutable, IntoBytes, KnownLayout};
 

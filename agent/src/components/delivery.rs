@@ -1,11 +1,13 @@
 //! Running queued commands: on the calling thread, or on a helper thread within a deadline.
 
 use super::{Command, Handler, module_name};
+use crate::clock::Moment;
+use crate::waiting;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A handler that takes longer than this no longer holds up the others.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -147,7 +149,7 @@ impl Delivery {
     /// Runs the commands on helper threads and waits for at most `limit`. A handler that takes longer
     /// than a second is left to its helper, and another helper goes on with the rest.
     pub fn run_within(self, limit: Duration) -> Undelivered {
-        let deadline = Instant::now() + limit;
+        let deadline = Moment::now() + limit;
         let calls = Arc::new(self.calls);
         let mut next = 0;
         while next < calls.len() {
@@ -155,7 +157,7 @@ impl Delivery {
                 break;
             };
             next = follow(&progress, next, calls.len(), deadline);
-            if Instant::now() >= deadline {
+            if deadline.has_come() {
                 // The rest is for one more helper, which nobody waits for.
                 if next < calls.len() {
                     spawn_last_helper(&calls, next);
@@ -176,10 +178,10 @@ impl Delivery {
 }
 
 /// Waits while the helper makes progress; returns the number of the call to go on with.
-fn follow(progress: &Receiver<()>, mut next: usize, count: usize, deadline: Instant) -> usize {
+fn follow(progress: &Receiver<()>, mut next: usize, count: usize, deadline: Moment) -> usize {
     while next < count {
-        let until = deadline.min(Instant::now() + PATIENCE);
-        match progress.recv_deadline(until) {
+        let until = deadline.min(Moment::now() + PATIENCE);
+        match waiting::receive_by(progress, until) {
             Ok(()) => next += 1,
             // The helper hangs in call `next`, or is gone: the rest is for another one.
             Err(_) => return next + 1,
@@ -223,13 +225,12 @@ fn spawn_helper(calls: &Arc<Vec<Call>>, from: usize) -> Option<Receiver<()>> {
 }
 
 /// Modules with commands still queued or running, given until the deadline to finish.
-fn unfinished(calls: &[Call], deadline: Instant) -> Vec<u32> {
-    const STEP: Duration = Duration::from_millis(5);
-    let mut late: Vec<&Call> = calls.iter().filter(|c| !c.outbox.is_idle()).collect();
-    while !late.is_empty() && Instant::now() < deadline {
-        std::thread::sleep(STEP);
+fn unfinished(calls: &[Call], deadline: Moment) -> Vec<u32> {
+    let mut late: Vec<&Call> = calls.iter().collect();
+    waiting::until(deadline, || {
         late.retain(|call| !call.outbox.is_idle());
-    }
+        late.is_empty().then_some(())
+    });
     late.retain(|call| call.outbox.mark_hung());
     late.iter().map(|call| call.module).collect()
 }

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::places::{PlaceError, PlaceInputs, candidates, fallback_dir, key_of, socket_path};
-use super::probe::{Presence, is_shared, probe, sweep};
+use super::probe::{Presence, before_aside, is_shared, probe, sweep};
 use crate::process::fd::{ParentOnly, keep_above_standard};
 use rustix::fs::{Mode, inotify};
 use rustix::io::Errno;
@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 const BACKLOG: i32 = 64;
 /// Owner only; set before the file exists, so that there is no moment with other permissions.
 const SOCKET_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// What the file names of sockets begin with until they are linked to their own.
+const TEMPORARY_PREFIX: &str = ".msprof-";
 /// How often a dead file is replaced before giving up: each round another agent may have won.
 const ROUNDS: u32 = 5;
 
@@ -55,6 +57,8 @@ pub struct Binding {
     path: PathBuf,
     /// Device and inode of the file, to tell it from a successor.
     identity: (u64, u64),
+    /// Why it is not in the first place.
+    passed_over: Option<BindError>,
     /// Not closed in a forked child, which it does no harm: all watches have one inode, and could not be told
     /// from those of a program that has closed ours.
     watch: Option<ManuallyDrop<OwnedFd>>,
@@ -71,10 +75,8 @@ pub fn bind(
     for key in [key_pid, Some(own_pid)].into_iter().flatten() {
         for dir in candidates(places) {
             match bind_in(&dir, key, places.uid) {
-                Ok(binding) => {
-                    if let Some(error) = &first_error {
-                        tracing::warn!("control socket at {}: {error}", binding.path.display());
-                    }
+                Ok(mut binding) => {
+                    binding.passed_over = first_error;
                     return Ok(binding);
                 }
                 Err(error) => {
@@ -105,7 +107,7 @@ fn bind_in(dir: &Path, key: u32, uid: u32) -> Result<Binding, BindError> {
         error: error.into(),
     };
     // Beside the target, so that the link stays in one file system; shorter, so that it fits too.
-    let temporary = dir.join(format!(".msprof-{}-{key}", crate::process::current_pid()));
+    let temporary = dir.join(temporary_name(crate::process::current_pid(), key));
     let _ = fs::remove_file(&temporary);
     let socket = listen(&temporary).map_err(system)?;
     // A umask may have taken the owner's own bits.
@@ -117,20 +119,39 @@ fn bind_in(dir: &Path, key: u32, uid: u32) -> Result<Binding, BindError> {
         path: path.clone(),
         error,
     })?;
-    let watch = watch(&path);
-    Ok(Binding {
-        socket: ParentOnly::new(socket),
+    let mut binding = Binding {
+        socket,
         identity: (found.dev(), found.ino()),
         path,
-        watch,
-    })
+        passed_over: None,
+        watch: None,
+    };
+    binding.start_watch();
+    Ok(binding)
 }
 
-/// A listening socket whose file has mode 0600 from its first moment on.
-fn listen(path: &Path) -> Result<OwnedFd, Errno> {
+/// Name under which process `pid` binds before it links the socket to its own name.
+pub fn temporary_name(pid: u32, key: u32) -> String {
+    format!("{TEMPORARY_PREFIX}{pid}-{key}")
+}
+
+/// Whether a file of that name may be a socket of some agent: bound, being bound, or being swept by one that
+/// was killed at it.
+fn is_socket_name(name: &str) -> bool {
+    let name = before_aside(name);
+    let is_temporary = || {
+        let (pid, key) = name.strip_prefix(TEMPORARY_PREFIX)?.split_once('-')?;
+        Some(pid.parse::<u32>().is_ok() && key.parse::<u32>().is_ok())
+    };
+    key_of(name).is_some() || is_temporary().unwrap_or(false)
+}
+
+/// A listening socket whose file has mode 0600 from its first moment on. Guarded before anybody can see the file: a program
+/// that waits for it and then closes all descriptors may be quicker than whatever we do next.
+fn listen(path: &Path) -> Result<ParentOnly, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let socket = keep_above_standard(socket)?;
+    let socket = ParentOnly::new(keep_above_standard(socket)?);
     // Linux makes the file with the mode of the unbound socket (less the umask).
     rustix::fs::fchmod(&socket, SOCKET_MODE)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -184,22 +205,6 @@ fn make_private_dir(dir: &Path, uid: u32) -> Result<(), BindError> {
     Ok(())
 }
 
-/// Tells of the removal of the file without a timer. `None` where the system has no more watches.
-fn watch(path: &Path) -> Option<ManuallyDrop<OwnedFd>> {
-    if is_shared(path) {
-        // Nobody tells of a removal on another machine.
-        return None;
-    }
-    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-    let watch = keep_above_standard(inotify::init(flags).ok()?).ok()?;
-    // An unlinked file that is still open tells by its link count, an attribute.
-    let events = inotify::WatchFlags::ATTRIB
-        | inotify::WatchFlags::DELETE_SELF
-        | inotify::WatchFlags::MOVE_SELF;
-    inotify::add_watch(&watch, path, events).ok()?;
-    Some(ManuallyDrop::new(watch))
-}
-
 impl Binding {
     /// The listening socket; non-blocking.
     pub fn socket(&self) -> BorrowedFd<'_> {
@@ -216,9 +221,44 @@ impl Binding {
         self.socket.is_ours()
     }
 
+    /// Why the socket is not in the first place, if it is not.
+    pub fn passed_over(&self) -> Option<&BindError> {
+        self.passed_over.as_ref()
+    }
+
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Has the system tell of the removal of the file without a timer, where it can and has watches left.
+    fn start_watch(&mut self) {
+        if is_shared(&self.path) {
+            // Nobody tells of a removal on another machine.
+            return;
+        }
+        let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+        let Ok(watch) = inotify::init(flags).and_then(keep_above_standard) else {
+            return;
+        };
+        // An unlinked file that is still open tells by its link count, an attribute.
+        let events = inotify::WatchFlags::ATTRIB
+            | inotify::WatchFlags::DELETE_SELF
+            | inotify::WatchFlags::MOVE_SELF;
+        let added = inotify::add_watch(&watch, &self.path, events);
+        self.watch = Some(ManuallyDrop::new(watch));
+        if added.is_err() {
+            self.end_watch();
+        }
+    }
+
+    fn end_watch(&mut self) {
+        // With the socket gone, the watch's number may be the program's as well.
+        if let Some(watch) = self.watch.take()
+            && self.socket.is_ours()
+        {
+            drop(ManuallyDrop::into_inner(watch));
+        }
     }
 
     /// Takes what the watch has to say, so that it sleeps again.
@@ -235,13 +275,13 @@ impl Binding {
             .is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
     }
 
-    /// Removes what killed processes of this user have left beside the socket.
-    pub fn sweep_siblings(&self, uid: u32) {
+    /// Removes what killed processes of this user have left beside the socket, as long as it may go on.
+    pub fn sweep_siblings(&self, uid: u32, may_go_on: impl Fn() -> bool) {
         let Some(entries) = self.path.parent().and_then(|dir| fs::read_dir(dir).ok()) else {
             return;
         };
-        for entry in entries.flatten() {
-            if entry.file_name().to_str().and_then(key_of).is_some() {
+        for entry in entries.flatten().take_while(|_| may_go_on()) {
+            if entry.file_name().to_str().is_some_and(is_socket_name) {
                 sweep(&entry.path(), uid);
             }
         }
@@ -257,12 +297,7 @@ impl Binding {
 
 impl Drop for Binding {
     fn drop(&mut self) {
-        // With the socket gone, the watch's number may be the program's as well.
-        if let Some(watch) = self.watch.take()
-            && self.socket.is_ours()
-        {
-            drop(ManuallyDrop::into_inner(watch));
-        }
+        self.end_watch();
     }
 }
 
@@ -315,10 +350,22 @@ mod tests {
         let dir = tempfile::tempdir().expect("temp dir");
         let places = places(dir.path());
         drop(bind(&places, None, 1).expect("binds"));
+        // Killed while it was bound, and while it was swept.
+        for name in [
+            temporary_name(1, 1),
+            "dynamic_profiling_socket_1.dead7".into(),
+            "dynamic_profiling_socket_1.dead7.dead8".into(),
+        ] {
+            drop(listen(&dir.path().join(name)).expect("binds"));
+        }
+        let being_made = dir.path().join(temporary_name(5, 5));
+        let _being_made = listen(&being_made).expect("binds");
         let _living = bind(&places, None, 2).expect("binds");
         fs::write(dir.path().join("dynamic_profiling_socket_3"), "").expect("write");
         let binding = bind(&places, None, 4).expect("binds");
-        binding.sweep_siblings(places.uid);
+        binding.sweep_siblings(places.uid, || true);
+        assert!(being_made.exists());
+        assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 4);
         let mut left: Vec<_> = fs::read_dir(dir.path())
             .expect("list")
             .filter_map(|entry| key_of(entry.ok()?.file_name().to_str()?))

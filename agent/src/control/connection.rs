@@ -3,12 +3,21 @@
 #![forbid(unsafe_code)]
 
 use super::extension::Holder;
+use crate::capture::Handout;
+use crate::clock::Moment;
 use crate::process::fd::{ParentOnly, keep_above_standard};
 use crate::process::peer::{Peer, peer};
+use crate::process::user_map::is_from_outside;
+use rustix::cmsg_space;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags};
+use rustix::net::{
+    RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketFlags,
+};
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Input that may wait to be understood; requests are small, so more is a flood.
 const INPUT_MAX: usize = 64 * 1024;
@@ -28,7 +37,9 @@ pub struct Connection {
     pub peer: Holder,
     input: Vec<u8>,
     output: Vec<u8>,
-    closing: Option<Instant>,
+    /// Descriptors that go with the byte of `output` at this place.
+    attached: Option<(usize, Arc<Handout>)>,
+    closing: Option<Moment>,
 }
 
 /// What became of the other end.
@@ -67,11 +78,11 @@ pub fn accept(listener: BorrowedFd<'_>) -> Accepted {
     let Ok(socket) = keep_above_standard(socket) else {
         return Accepted::Nobody;
     };
-    let Ok(Peer { uid, pid }) = peer(socket.as_fd()) else {
+    let Ok(peer) = peer(socket.as_fd()) else {
         return Accepted::Nobody;
     };
-    // The user as of now: the program may have changed it since load.
-    if uid != crate::process::effective_uid() && uid != 0 {
+    let Peer { uid, pid } = peer;
+    if !may_command(peer) {
         tracing::warn!("a client of uid {uid} is turned away");
         return Accepted::Nobody;
     }
@@ -80,8 +91,16 @@ pub fn accept(listener: BorrowedFd<'_>) -> Accepted {
         peer: Holder { uid, pid },
         input: Vec::new(),
         output: Vec::new(),
+        attached: None,
         closing: None,
     })
+}
+
+/// Whether a client is the same user, or root: ours, or one around our user namespace, who has no number in it. The mode
+/// of the socket's file has let nobody else of those outside connect.
+fn may_command(peer: Peer) -> bool {
+    // The user as of now: the program may have changed it since load.
+    peer.uid == crate::process::effective_uid() || peer.uid == 0 || is_from_outside(peer)
 }
 
 impl Connection {
@@ -133,6 +152,11 @@ impl Connection {
         PeerState::Open
     }
 
+    /// The next message takes these descriptors along.
+    pub fn attach(&mut self, handout: Arc<Handout>) {
+        self.attached = Some((self.output.len(), handout));
+    }
+
     /// Sends a message whole, in one call where the socket has room for it.
     pub fn send(&mut self, bytes: &[u8]) -> PeerState {
         self.output.extend_from_slice(bytes);
@@ -142,12 +166,18 @@ impl Connection {
     /// Sends what waits.
     pub fn flush(&mut self) -> PeerState {
         while !self.output.is_empty() {
-            match rustix::net::send(&self.socket, &self.output, SendFlags::NOSIGNAL) {
+            match self.send_some() {
                 Ok(count) => {
                     self.output.drain(..count);
+                    self.attached = match self.attached.take() {
+                        Some((ahead, handout)) if ahead > 0 => Some((ahead - count, handout)),
+                        _ => None,
+                    };
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self.output.len() <= OUTPUT_MAX => return PeerState::Open,
+                // The message says more than the descriptors do.
+                Err(_) if self.attached.take().is_some() => {}
                 Err(_) => return PeerState::Gone,
             }
         }
@@ -157,15 +187,38 @@ impl Connection {
         PeerState::Open
     }
 
+    fn send_some(&self) -> Result<usize, Errno> {
+        let flags = SendFlags::NOSIGNAL;
+        match &self.attached {
+            Some((0, handout)) => match handout.descriptors() {
+                Some(both) => {
+                    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+                    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+                    ancillary.push(SendAncillaryMessage::ScmRights(&both));
+                    let bytes = [IoSlice::new(&self.output)];
+                    rustix::net::sendmsg(&self.socket, &bytes, &mut ancillary, flags)
+                }
+                None => rustix::net::send(&self.socket, &self.output, flags),
+            },
+            Some((ahead, _)) => rustix::net::send(&self.socket, &self.output[..*ahead], flags),
+            None => rustix::net::send(&self.socket, &self.output, flags),
+        }
+    }
+
     /// Nothing more is said: the client is given some time to close.
-    pub fn begin_closing(&mut self, now: Instant) {
-        self.closing = Some(now + LINGER);
+    pub fn begin_closing(&mut self, now: Moment) {
+        self.closing = Some(now);
         self.input = Vec::new();
         let _ = self.flush();
     }
 
-    /// When a closing connection is dropped.
-    pub fn closing_until(&self) -> Option<Instant> {
+    /// When the last word was said.
+    pub fn closing_since(&self) -> Option<Moment> {
         self.closing
+    }
+
+    /// When a closing connection is dropped.
+    pub fn closing_until(&self) -> Option<Moment> {
+        self.closing.map(|since| since + LINGER)
     }
 }

@@ -12,29 +12,27 @@
 //!
 //! Unknown keys in a body are ignored on both sides, so that versions can differ.
 
+#![forbid(unsafe_code)]
+
+pub use crate::params::{Announcement, PARAMS_KEY, PROTOCOL_VERSION};
+
 use crate::ledger::Ledger;
 use serde::{Deserialize, Serialize};
 
-/// Key in the params by which our controller announces itself; its value is an [`Announcement`].
-pub const PARAMS_KEY: &str = "msprofAgentController";
-/// Version of this protocol.
-pub const PROTOCOL_VERSION: u32 = 1;
 /// Bytes before the body.
 pub const FRAME_HEAD: usize = 8;
 /// Longest body of a frame.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// What our controller says of itself in the params.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Announcement {
-    /// [`PROTOCOL_VERSION`] of the controller.
-    pub version: u32,
-    /// `--model-execution`, which has no key of its own on the stock wire.
-    #[serde(rename = "modelExecution", default)]
-    pub model_execution: bool,
+/// What an agent can do that an earlier one cannot, by the words in [`Hello::features`].
+pub mod feature {
+    /// It keeps a capture that was started with [`super::Request::detach`]; an earlier one ends it with its session.
+    pub const DETACH: &str = "detach";
+    /// It shows itself to who only looks ([`super::Announcement::look`]); an earlier one begins a session.
+    pub const LOOK: &str = "look";
 }
 
-/// Who holds the session that makes an agent busy.
+/// A client: who holds the session that makes an agent busy, or who started a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// User id of the client.
@@ -43,8 +41,42 @@ pub struct Holder {
     pub pid: u32,
 }
 
+/// Who a running capture belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A client: it ends with its session.
+    Client,
+    /// Nobody any more: a client started it and let it go.
+    Detached,
+    /// The program itself.
+    Program,
+    /// An origin of a later protocol version.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// The capture that runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Capture {
+    /// The PROF_XXX directory.
+    pub path: String,
+    /// Whose it is.
+    pub origin: Origin,
+    /// The client that started it; absent when that was the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Holder>,
+    /// When it began, ns since 1970 (CLOCK_REALTIME).
+    pub since_unix_ns: u64,
+    /// ms after which it ends by itself; absent when only a command ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_in_ms: Option<u64>,
+}
+
 /// First frame of an agent, request id 0.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`PROTOCOL_VERSION`] of the agent.
     pub protocol: u32,
@@ -61,6 +93,28 @@ pub struct Hello {
     /// The params were refused; the agent closes after this frame.
     #[serde(default)]
     pub error: Option<String>,
+    /// Why the agent has turned itself off: nothing is captured any more. Absent when it is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
+    /// Words of [`feature`]; empty of agents that had none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
+    /// The capture that runs. Agents without [`feature::LOOK`] never tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
+    /// A start is refused while no device is open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_device: bool,
+    /// The state of the captures and their account, for who asked for it ([`Announcement::account`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Box<Reply>>,
+}
+
+impl Hello {
+    /// Whether the agent has a feature.
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|has| has == feature)
+    }
 }
 
 /// What a controller asks for.
@@ -80,11 +134,27 @@ pub enum Op {
     Unknown,
 }
 
+/// How a capture goes on without the client that starts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detach {
+    /// It ends by itself after so many ms; 0 for no limit.
+    pub limit_ms: u64,
+}
+
 /// A request frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// What to do.
     pub op: Op,
+    /// Start: the capture does not end with the session. Agents without [`feature::DETACH`] do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detach: Option<Detach>,
+}
+
+impl From<Op> for Request {
+    fn from(op: Op) -> Request {
+        Request { op, detach: None }
+    }
 }
 
 /// How a request ended.
@@ -127,15 +197,29 @@ pub struct Reply {
     /// Start: CLOCK_MONOTONIC_RAW ns of the instant at which records began to be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ns: Option<u64>,
+    /// Start: along with this reply come two descriptors (SCM_RIGHTS), the rings' memory and the PROF_XXX
+    /// directory, for a controller that announced to take them; the number of the capture as it stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rescue: Option<u64>,
     /// Whether a capture runs.
     #[serde(default)]
     pub capturing: bool,
+    /// Status, and a start that found a capture running: that capture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
+    /// Status: why the agent has turned itself off, as in [`Hello::disabled`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
     /// Devices that are open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<u32>,
     /// Stop: the account of the capture. Status: the account so far, or of the last capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
+    /// Disconnected: nothing was captured for so many seconds. The request was not looked at, and a new session can
+    /// be begun at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_seconds: Option<u64>,
     /// Progress: bytes still to be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<u64>,
@@ -205,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_taken_only_when_it_is_complete() {
-        let bytes = encode_frame(7, &Request { op: Op::Start }).expect("small frame");
+        let bytes = encode_frame(7, &Request::from(Op::Start)).expect("small frame");
         for cut in 0..bytes.len() {
             assert_eq!(decode_frame(&bytes[..cut]), Ok(None));
         }
@@ -221,6 +305,25 @@ mod tests {
         assert_eq!(request.op, Op::Unknown);
         let reply: Reply = parse_body(b"{\"outcome\":\"later\",\"new\":[]}").expect("parses");
         assert_eq!(reply.outcome, Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn an_agent_that_is_off_says_why_and_one_that_is_well_says_nothing() {
+        let mut hello: Hello =
+            parse_body(b"{\"protocol\":1,\"agent_version\":\"0\",\"pid\":1}").expect("parses");
+        let mut reply = Reply::default();
+        let text = |hello: &Hello, reply: &Reply| {
+            let texts = (serde_json::to_value(hello), serde_json::to_value(reply));
+            [texts.0.expect("JSON"), texts.1.expect("JSON")]
+        };
+        for body in text(&hello, &reply) {
+            assert_eq!(body.get("disabled"), None);
+        }
+        hello.disabled = Some("a panic".into());
+        reply.disabled = Some("a panic".into());
+        for body in text(&hello, &reply) {
+            assert_eq!(body["disabled"], "a panic");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! One command goes round like this:
 //!
 //! ```text
-//! connection --bytes--> session --Demand--> server --Task--> operation (a thread of its own)
-//! connection <--reply-- session <--Event--- server <--Posted--'   and wakes the server up
+//! connection --bytes--> session --Demand--> clients --Task--> operation (a thread of its own)
+//! connection <--reply-- session <--Event--- clients <--Posted--'   and wakes the server up
 //! ```
 
 pub mod binding;
@@ -14,9 +14,14 @@ pub mod places;
 pub mod probe;
 pub mod wire;
 
+// For the fuzz targets (tests/fuzz) alone.
+#[doc(hidden)]
+pub mod connection;
+#[doc(hidden)]
+pub mod session;
+
 mod client;
-mod connection;
+mod clients;
 mod operation;
 mod reply;
 mod server;
-mod session;

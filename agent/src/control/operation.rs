@@ -16,6 +16,8 @@ pub enum Task {
     Stop {
         /// Its number; `None` for whichever runs.
         only: Option<u64>,
+        /// Why, where nobody has asked for it; for its account.
+        note: Option<&'static str>,
     },
 }
 
@@ -71,9 +73,10 @@ pub fn run(
 fn carry_out(task: Task, captures: &Captures, post: &impl Fn(Event)) {
     match task {
         Task::Start(request) => post(Event::Started(captures.start(&request))),
-        Task::Stop { only } => {
+        Task::Stop { only, note } => {
             let mode = StopMode {
                 only,
+                note,
                 ..StopMode::NORMAL
             };
             let mut progress = |remaining| post(Event::Progress(remaining));

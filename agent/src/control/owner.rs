@@ -6,10 +6,12 @@ use super::binding::Binding;
 use super::places::PlaceInputs;
 use super::server::Server;
 use crate::capture::{self, Captures};
+use crate::clock::Moment;
 use crate::components::Components;
 use crate::process;
 use crate::process::environment::Environment;
 use crate::process::fd::{ParentOnly, keep_above_standard};
+use crate::waiting;
 use crossbeam_channel::Receiver;
 use parking_lot::Mutex;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -19,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// How long an exit waits for a file that is just being made: on a network file system that can take time.
+const FILE_LIMIT: Duration = Duration::from_millis(500);
 /// How long a shutdown waits for the thread to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
 
@@ -35,6 +39,8 @@ pub(super) struct Shared {
     pub(super) need_device: bool,
     /// Where PROF_XXX goes when the client does not say.
     pub(super) default_dir: PathBuf,
+    /// Whether it may go where other users could put something in its place.
+    pub(super) allow_shared_dir: bool,
     /// Start, stop, status.
     pub(super) captures: Arc<Captures>,
     /// Open devices.
@@ -43,6 +49,10 @@ pub(super) struct Shared {
     pub(super) bound: Mutex<Option<Arc<Binding>>>,
     /// The process exits: no new socket file.
     pub(super) exiting: AtomicBool,
+    /// Held while files are made or swept: an exit in the middle of that would leave some behind.
+    pub(super) files: Mutex<()>,
+    /// The thread, once it was started.
+    running: Mutex<Option<Running>>,
 }
 
 #[derive(Debug)]
@@ -57,7 +67,6 @@ struct Running {
 #[derive(Debug)]
 pub struct Control {
     shared: Arc<Shared>,
-    running: Mutex<Option<Running>>,
 }
 
 impl Control {
@@ -82,18 +91,20 @@ impl Control {
                 limits: (environment.max_commands, environment.idle_timeout),
                 need_device: environment.need_device,
                 default_dir: capture::default_dir(environment.work_path.as_deref()),
+                allow_shared_dir: environment.allow_shared_dir,
                 captures,
                 components,
                 bound: Mutex::default(),
                 exiting: AtomicBool::new(false),
+                files: Mutex::default(),
+                running: Mutex::default(),
             }),
-            running: Mutex::default(),
         }
     }
 
     /// Makes sure that the thread runs; returns at once, the socket comes up behind.
     pub fn ensure(&self) {
-        let mut running = self.running.lock();
+        let mut running = self.shared.running.lock();
         let alive = running.as_ref().is_some_and(|thread| {
             thread.ended.try_recv() == Err(crossbeam_channel::TryRecvError::Empty)
         });
@@ -108,17 +119,19 @@ impl Control {
 
     /// Ends the thread and removes the socket.
     pub fn shut_down(&self) {
-        if let Some(thread) = self.running.lock().take() {
+        let thread = self.shared.running.lock().take();
+        if let Some(thread) = thread {
             thread.shut.store(true, Ordering::Release);
             thread.wake.wake();
             // Disconnected when the thread has ended.
-            let _ = thread.ended.recv_timeout(SHUTDOWN_LIMIT);
+            let _ = waiting::receive_by(&thread.ended, Moment::now() + SHUTDOWN_LIMIT);
         }
     }
 
     /// The process exits: the file goes, and the thread makes no new one.
     pub fn remove_socket(&self) {
         self.shared.exiting.store(true, Ordering::Release);
+        let _files = waiting::until(Moment::now() + FILE_LIMIT, || self.shared.files.try_lock());
         if let Some(binding) = self.shared.bound.lock().take() {
             binding.remove();
         }
@@ -130,12 +143,31 @@ fn start_thread(shared: &Arc<Shared>) -> std::io::Result<Running> {
     let (alive, ended) = crossbeam_channel::bounded::<()>(0);
     let shut = Arc::new(AtomicBool::new(false));
     let mut server = Server::new(shared.clone(), wake.clone(), shut.clone());
+    let (theirs, mine) = (shared.clone(), shut.clone());
     process::spawn("msprof-ctl", move || {
-        server.serve();
+        if !server.serve() {
+            replace(&theirs, &mine);
+        }
         drop(alive);
         server.linger();
     })?;
     Ok(Running { wake, shut, ended })
+}
+
+/// Starts another thread in the place of the one with this `shut`, which has lost its descriptors, unless it
+/// has been told to end meanwhile.
+fn replace(shared: &Arc<Shared>, shut: &Arc<AtomicBool>) {
+    let mut running = shared.running.lock();
+    let is_current = running
+        .as_ref()
+        .is_some_and(|thread| Arc::ptr_eq(&thread.shut, shut));
+    if !is_current || shared.exiting.load(Ordering::Acquire) {
+        return;
+    }
+    match start_thread(shared) {
+        Ok(thread) => *running = Some(thread),
+        Err(error) => tracing::error!("no control socket: {error}"),
+    }
 }
 
 /// Ends the control thread's sleep. A pair of sockets and no event counter: all event counters have one

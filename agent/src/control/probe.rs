@@ -74,6 +74,17 @@ pub fn is_shared(path: &Path) -> bool {
     }
 }
 
+/// What is added, with a process id behind it, to the name of a file that is taken aside.
+pub const ASIDE: &str = ".dead";
+
+/// The name that a file had before it was taken aside; more than once where one that swept was killed at it, or two did.
+pub fn before_aside(name: &str) -> &str {
+    match name.rsplit_once(ASIDE) {
+        Some((swept, pid)) if pid.parse::<u32>().is_ok() => before_aside(swept),
+        _ => name,
+    }
+}
+
 /// Removes a dead socket file of user `uid`; says whether it did.
 ///
 /// The file is taken aside and looked at again first: between question and removal somebody else may
@@ -83,12 +94,21 @@ pub fn sweep(path: &Path, uid: u32) -> bool {
     if !owned || probe(path) != Presence::Dead {
         return false;
     }
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(format!(".dead{}", std::process::id()));
+    // Not one name behind another: it would grow beyond what a socket's path may have.
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    let name = format!("{}{ASIDE}{}", before_aside(name), std::process::id());
+    let aside = path.with_file_name(name);
+    if aside == path {
+        // Left by a process that had our number.
+        let _ = std::fs::remove_file(path);
+        return true;
+    }
     if std::fs::rename(path, &aside).is_err() {
         return false;
     }
-    let dead = probe(Path::new(&aside)) == Presence::Dead;
+    let dead = probe(&aside) == Presence::Dead;
     if !dead {
         // Fails when yet another one is there already; then the link's owner has lost the race.
         let _ = std::fs::hard_link(&aside, path);

@@ -3,9 +3,10 @@
 #![forbid(unsafe_code)]
 
 use super::connection::Connection;
-use super::extension::{self, Hello, Outcome, Reply};
+use super::extension::{self, Capture, Hello, Holder, Origin, Outcome, Reply};
 use super::wire::{Message, kind, status};
-use crate::capture::{StartError, Started, Status, StopError, Stopped};
+use crate::capture::{self, StartError, Started, Status, StopError, Stopped};
+use crate::process::peer::Peer;
 
 /// An 8-byte reply, in one send.
 pub fn answer(connection: &mut Connection, kind: u32, status: u32) {
@@ -19,10 +20,32 @@ pub fn greet(connection: &mut Connection, hello: &Hello) {
         status: status::EXTENDED,
     };
     let mut bytes = reply.encode().to_vec();
-    if let Ok(frame) = extension::encode_frame(0, hello) {
-        bytes.extend_from_slice(&frame);
-    }
+    let frame = extension::encode_frame(0, hello).or_else(|_| {
+        // Only an account can be that large.
+        let mut hello = hello.clone();
+        hello.status = None;
+        extension::encode_frame(0, &hello)
+    });
+    bytes.extend(frame.into_iter().flatten());
     let _ = connection.send(&bytes);
+}
+
+/// The capture that runs, in the words of the protocol.
+pub fn capture(current: capture::Current) -> Capture {
+    let holder = |Peer { uid, pid }| Holder { uid, pid };
+    let (origin, by) = match current.origin {
+        capture::Origin::Client(peer) => (Origin::Client, Some(holder(peer))),
+        capture::Origin::Detached(peer) => (Origin::Detached, Some(holder(peer))),
+        capture::Origin::Program => (Origin::Program, None),
+    };
+    let ends_in = current.ends_at.map(|at| at.remaining().as_millis());
+    Capture {
+        path: current.path.to_string_lossy().into_owned(),
+        origin,
+        by,
+        since_unix_ns: current.start.realtime_ns,
+        ends_in_ms: ends_in.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+    }
 }
 
 /// A request that failed.
@@ -42,6 +65,7 @@ pub fn start_reply(result: Result<Started, StartError>) -> Reply {
             notes: started.notes,
             path: Some(started.path.to_string_lossy().into_owned()),
             started_ns: Some(started.started_ns),
+            rescue: started.handout.map(|handout| handout.capture),
             capturing: true,
             ..Reply::default()
         },
@@ -90,7 +114,7 @@ pub fn stop_reply(result: Result<Box<Stopped>, StopError>) -> Reply {
 }
 
 /// The state of the process.
-pub fn status_reply(status: Status, devices: Vec<u32>) -> Reply {
+pub fn status_reply(status: Status, devices: Vec<u32>, capture: Option<Capture>) -> Reply {
     let mut notes = Vec::new();
     if status.writing {
         notes.push("the last capture is still being written".to_owned());
@@ -100,6 +124,8 @@ pub fn status_reply(status: Status, devices: Vec<u32>) -> Reply {
         notes,
         path: status.path.map(|path| path.to_string_lossy().into_owned()),
         capturing: status.capturing,
+        capture,
+        disabled: status.disabled,
         devices,
         ledger: status.ledger,
         ..Reply::default()

@@ -6,13 +6,14 @@
 #![forbid(unsafe_code)]
 
 use super::connection::Connection;
-use super::extension::{self, Frame, Hello, Op, Outcome, Reply};
+use super::extension::{self, Capture, Detach, Frame, Hello, Op, Outcome, Reply, Request};
 use super::operation::Event;
 use super::reply::{answer, failure, greet, start_reply, status_reply, stop_reply};
 use super::wire::{self, MESSAGE_SIZE, Message, kind, status};
 use crate::capture::{StartError, Status};
+use crate::clock::Moment;
 use crate::params::Params;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A message that was begun has to be complete within this.
 const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
@@ -22,8 +23,8 @@ const MESSAGE_LIMIT: Duration = Duration::from_secs(5);
 pub enum Demand {
     /// Nothing: wait for more bytes.
     None,
-    /// Start a capture.
-    Start,
+    /// Start a capture, which may go on without the client.
+    Start(Option<Detach>),
     /// Stop the capture.
     Stop,
     /// End the session after the last answer; a capture of this client is finished.
@@ -32,12 +33,23 @@ pub enum Demand {
 
 /// What a session needs to know of the process to answer.
 pub struct Facts<'a> {
-    /// State of the captures.
+    /// State of the captures, with the whole account: for an answer that tells it.
     pub status: &'a dyn Fn() -> Status,
+    /// Whether a capture runs.
+    pub capturing: &'a dyn Fn() -> bool,
     /// Whether a client's own capture runs, which ends with its session.
     pub clients_capture: &'a dyn Fn() -> bool,
     /// Open devices.
     pub devices: &'a dyn Fn() -> Vec<u32>,
+    /// The capture that runs, for who asks or is in its way.
+    pub capture: &'a dyn Fn() -> Option<Capture>,
+}
+
+/// Why a session ends although its client did not ask for it.
+struct End {
+    reason: String,
+    /// The limit, where the client was idle for as long as that.
+    idle: Option<Duration>,
 }
 
 /// A request that waits for its operation.
@@ -45,6 +57,14 @@ pub struct Facts<'a> {
 struct Pending {
     id: u32,
     op: Op,
+    /// Of a start.
+    detach: Option<Detach>,
+}
+
+impl Pending {
+    fn new(id: u32, Request { op, detach }: Request) -> Pending {
+        Pending { id, op, detach }
+    }
 }
 
 /// The client that may give commands.
@@ -59,8 +79,8 @@ pub struct Session {
     commands: u32,
     max_commands: u32,
     idle_limit: Duration,
-    idle_since: Instant,
-    partial_since: Option<Instant>,
+    idle_since: Moment,
+    partial_since: Option<Moment>,
 }
 
 impl Session {
@@ -86,7 +106,7 @@ impl Session {
             commands: 0,
             max_commands: limits.0,
             idle_limit: limits.1,
-            idle_since: Instant::now(),
+            idle_since: Moment::now(),
             partial_since: None,
         }
     }
@@ -98,7 +118,13 @@ impl Session {
 
     /// Whether the client has done nothing for so long that another one may have its place.
     pub fn is_expired(&self) -> bool {
-        self.pending.is_none() && self.is_idle()
+        self.expired_since().is_some()
+    }
+
+    /// Since when another client may have its place.
+    pub fn expired_since(&self) -> Option<Moment> {
+        let expired = self.pending.is_none() && self.is_idle();
+        expired.then(|| self.idle_since + self.idle_limit)
     }
 
     /// A limit of 0 is none.
@@ -106,13 +132,13 @@ impl Session {
         !self.idle_limit.is_zero() && self.idle_since.elapsed() >= self.idle_limit
     }
 
-    /// A capture began or ended: idle time counts from here.
-    pub fn touch(&mut self) {
-        self.idle_since = Instant::now();
+    /// The client gave a command, or something came of one: idle time counts from here.
+    fn touch(&mut self) {
+        self.idle_since = Moment::now();
     }
 
     /// When a half message has waited too long.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Moment> {
         self.partial_since.map(|since| since + MESSAGE_LIMIT)
     }
 
@@ -127,7 +153,7 @@ impl Session {
         if !partial {
             self.partial_since = None;
         } else if self.partial_since.is_none() {
-            self.partial_since = Some(Instant::now());
+            self.partial_since = Some(Moment::now());
         }
         demand
     }
@@ -153,33 +179,33 @@ impl Session {
                 return Demand::End;
             }
         };
-        self.request(connection, Pending { id: 0, op }, facts)
+        self.request(connection, Pending::new(0, op.into()), facts)
     }
 
     fn next_frame(&mut self, connection: &mut Connection, facts: &Facts<'_>) -> Demand {
         let (id, size, request) = match extension::decode_frame(connection.input()) {
             Ok(None) => return Demand::None,
             Ok(Some(Frame { id, body, size })) => {
-                (id, size, extension::parse_body::<extension::Request>(body))
+                (id, size, extension::parse_body::<Request>(body))
             }
             Err(error) => {
                 self.reply(connection, 0, failure(error.to_string()));
                 return Demand::End;
             }
         };
-        let op = match request {
-            Ok(request) => request.op,
+        let request = match request {
+            Ok(request) => request,
             Err(error) => {
                 connection.take(size);
                 self.reply(connection, id, failure(error.to_string()));
                 return Demand::End;
             }
         };
-        if self.pending.is_some() && op != Op::Status {
+        if self.pending.is_some() && request.op != Op::Status {
             return Demand::None;
         }
         connection.take(size);
-        self.request(connection, Pending { id, op }, facts)
+        self.request(connection, Pending::new(id, request), facts)
     }
 
     fn request(
@@ -192,7 +218,7 @@ impl Session {
             self.reply(
                 connection,
                 pending.id,
-                status_reply((facts.status)(), (facts.devices)()),
+                status_reply((facts.status)(), (facts.devices)(), (facts.capture)()),
             );
             return Demand::None;
         }
@@ -201,10 +227,10 @@ impl Session {
             self.reply(connection, pending.id, failure(text.to_owned()));
             return Demand::None;
         }
-        let capturing = (facts.status)().capturing;
-        if let Some(reason) = self.over_limit(pending.op, capturing) {
-            tracing::info!("session ends: {reason}");
-            self.disconnect(connection, pending.id, &reason);
+        let capturing = (facts.capturing)();
+        if let Some(end) = self.over_limit(pending.op, capturing) {
+            tracing::info!("session ends: {}", end.reason);
+            self.end(connection, pending.id, end);
             return Demand::End;
         }
         self.commands = self.commands.saturating_add(1);
@@ -212,13 +238,13 @@ impl Session {
         match pending.op {
             Op::Start => {
                 self.pending = Some(pending);
-                Demand::Start
+                Demand::Start(pending.detach)
             }
             Op::Stop => {
                 self.pending = Some(pending);
                 Demand::Stop
             }
-            // A capture that the program itself started goes on.
+            // A capture that the program itself started goes on, and one that was let go.
             _ if (facts.clients_capture)() => {
                 self.pending = Some(pending);
                 Demand::Stop
@@ -232,31 +258,34 @@ impl Session {
         if connection.input().is_empty() {
             return Demand::None;
         }
-        self.disconnect(
-            connection,
-            0,
-            "this session was idle and another client has its place",
-        );
+        let end = End {
+            reason: "this session was idle and another client has its place".to_owned(),
+            idle: Some(self.idle_limit),
+        };
+        self.end(connection, 0, end);
         Demand::End
     }
 
-    fn over_limit(&self, op: Op, capturing: bool) -> Option<String> {
+    fn over_limit(&self, op: Op, capturing: bool) -> Option<End> {
         if op == Op::Quit {
             return None;
         }
         if self.max_commands != 0 && self.commands >= self.max_commands {
-            return Some(format!(
+            let reason = format!(
                 "{} commands were given on this connection; attach again \
                  (MSPROF_AGENT_MAX_COMMANDS of the program sets the limit)",
                 self.max_commands
-            ));
+            );
+            return Some(End { reason, idle: None });
         }
         if !capturing && self.is_idle() {
-            return Some(format!(
+            let reason = format!(
                 "nothing was captured for {} s; attach again \
                  (MSPROF_AGENT_IDLE_TIMEOUT of the program sets the limit)",
                 self.idle_limit.as_secs()
-            ));
+            );
+            let idle = Some(self.idle_limit);
+            return Some(End { reason, idle });
         }
         None
     }
@@ -286,8 +315,16 @@ impl Session {
             }
             Event::Started(result) => {
                 self.pending = None;
+                if let Ok(started) = &result
+                    && let Some(handout) = &started.handout
+                {
+                    connection.attach(handout.clone());
+                }
                 let mut reply = start_reply(result);
                 reply.devices = (facts.devices)();
+                if reply.outcome == Some(Outcome::AlreadyStarted) {
+                    reply.capture = (facts.capture)();
+                }
                 self.reply_to(connection, pending, reply);
                 Demand::None
             }
@@ -313,10 +350,16 @@ impl Session {
 
     /// Tells the client, unasked or as an answer, that the session is over.
     pub fn disconnect(&self, connection: &mut Connection, id: u32, reason: &str) {
+        let reason = reason.to_owned();
+        self.end(connection, id, End { reason, idle: None });
+    }
+
+    fn end(&self, connection: &mut Connection, id: u32, end: End) {
         if self.extended {
             let reply = Reply {
                 outcome: Some(Outcome::Disconnected),
-                error: Some(reason.to_owned()),
+                error: Some(end.reason),
+                idle_seconds: end.idle.map(|idle| idle.as_secs()),
                 ..Reply::default()
             };
             self.reply(connection, id, reply);

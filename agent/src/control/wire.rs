@@ -2,10 +2,12 @@
 //!
 //! Pure functions on bytes. All integers are little-endian.
 
+#![forbid(unsafe_code)]
+
+pub use crate::params::PARAMS_TEXT_MAX;
+
 /// Size of the params message.
 pub const PARAMS_SIZE: usize = 4100;
-/// Most bytes of JSON text that fit into a params message.
-pub const PARAMS_TEXT_MAX: usize = 4095;
 /// Size of a command and of a reply.
 pub const MESSAGE_SIZE: usize = 8;
 
@@ -72,9 +74,7 @@ pub enum ParamsError {
     #[error("params message: the JSON text is not UTF-8")]
     Utf8,
     /// The text to send does not fit.
-    #[error(
-        "params are {0} bytes of JSON, at most {PARAMS_TEXT_MAX} fit; use a shorter --output path"
-    )]
+    #[error("params message: {0} bytes of JSON are not in 1..={PARAMS_TEXT_MAX}")]
     TooLong(usize),
 }
 
@@ -101,7 +101,7 @@ pub fn encode_params(text: &str) -> Result<Box<[u8; PARAMS_SIZE]>, ParamsError> 
 
 /// The reply type of a request type, if it is one.
 pub fn reply_kind(request: u32) -> Option<u32> {
-    matches!(request, kind::START | kind::STOP | kind::QUIT).then_some(request + 1)
+    matches!(request, kind::START | kind::STOP | kind::QUIT).then(|| request + 1)
 }
 
 #[cfg(test)]
@@ -121,6 +121,15 @@ mod tests {
             let mut bytes = [0; PARAMS_SIZE];
             bytes[..4].copy_from_slice(&len.to_le_bytes());
             assert_eq!(decode_params(&bytes), Err(ParamsError::Length(len)));
+        }
+    }
+
+    #[test]
+    fn only_commands_have_a_reply_type() {
+        assert_eq!(reply_kind(kind::START), Some(kind::START_REPLY));
+        assert_eq!(reply_kind(kind::QUIT), Some(kind::QUIT_REPLY));
+        for other in [kind::PARAMS_REPLY, kind::STOP_REPLY, 99, u32::MAX] {
+            assert_eq!(reply_kind(other), None);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use crate::arena::Arena;
 use crate::records::{RecordSize, Trace, TraceCounts};
-use crate::ring::{Consumer, Producer};
+use crate::ring::{self, Consumer, Producer};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::cell::UnsafeCell;
@@ -25,6 +25,15 @@ pub struct RingKey {
 }
 
 impl RingKey {
+    /// The key for records of `size` that were reported with this aging flag.
+    #[inline]
+    pub fn new(size: RecordSize, aging: u32) -> RingKey {
+        RingKey {
+            size,
+            aging: aging == 1,
+        }
+    }
+
     /// The key of ring number `index`.
     pub fn of(index: usize) -> RingKey {
         let size = match index / 2 {
@@ -136,7 +145,7 @@ impl RangeStack {
 /// What only the owner thread touches.
 #[derive(Debug, Default)]
 pub(super) struct Owned {
-    pub(super) producers: [Option<Producer>; RINGS],
+    pub(super) producers: [Producer; RINGS],
     pub(super) ranges: RangeStack,
 }
 
@@ -253,6 +262,8 @@ impl Lane {
     #[cold]
     pub(super) fn make_ring(&self, arena: &Arena, key: RingKey) -> Option<Producer> {
         let (producer, position) = Producer::new(arena, key.size)?;
+        // SAFETY: the ring was just made.
+        unsafe { ring::mark(arena, position, key.index()) };
         let mut made = self.made.lock();
         made.push(Arc::new(MadeRing {
             key,

@@ -12,6 +12,8 @@ pub mod words;
 pub use table::{Group, OptionSpec, TABLE};
 pub use words::{split_option, split_words};
 
+use crate::visible::is_harmful;
+
 /// Why a word of the options is refused. Every message is one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
@@ -64,12 +66,12 @@ pub enum OptionError {
     TrailingBackslash,
 }
 
-/// A text without line breaks and control characters, for messages of one line.
+/// A text with escapes for what is more than seen, for messages of one line.
 fn one_line(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
-            let escaped = c.is_control().then(|| c.escape_default());
-            let plain = (!c.is_control()).then_some(c);
+            let escaped = is_harmful(c).then(|| c.escape_default());
+            let plain = (!is_harmful(c)).then_some(c);
             escaped.into_iter().flatten().chain(plain)
         })
         .collect()
@@ -280,6 +282,23 @@ mod tests {
             for part in *parts {
                 assert!(error.contains(part), "{error}: no {part}");
             }
+        }
+    }
+
+    #[test]
+    fn a_refusal_shows_what_would_hide_or_turn_round_a_part_of_it() {
+        for (word, part) in [
+            ("--l2=of\u{202e}f", "\"of\\u{202e}f\""),
+            ("--l\u{200b}2\u{9b}=on", "--l\\u{200b}2\\u{9b};"),
+            ("\u{2066}on", "\"\\u{2066}on\""),
+            ("--l2=算子", "\"算子\""),
+        ] {
+            let error = Options::parse_words([word]).expect_err("refused");
+            let said = error.to_string();
+            assert!(
+                said.contains(part) && !said.contains(is_harmful),
+                "{said:?}"
+            );
         }
     }
 

@@ -1,7 +1,6 @@
 //! The params as others read them: components at their start, the parser in sample.json.
 
-use super::Params;
-use crate::control::wire::PARAMS_TEXT_MAX;
+use super::{PARAMS_TEXT_MAX, Params};
 use serde_json::Value;
 
 /// Keys that the stock server does not hand to components.
@@ -112,8 +111,8 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::extension::PARAMS_KEY;
     use crate::options::Options;
+    use crate::params::PARAMS_KEY;
     use serde_json::Map;
 
     fn params(options: &str) -> Params {

@@ -5,21 +5,23 @@
 
 #![forbid(unsafe_code)]
 
+mod announcement;
 mod defaults;
 mod fill;
 mod switches;
 
+pub use announcement::{Announcement, PARAMS_KEY, PROTOCOL_VERSION};
 pub use fill::{Fill, SampleFill};
 pub use switches::{Selection, Switches, TaskLevel, bit};
 
-use crate::control::extension::{Announcement, PARAMS_KEY, PROTOCOL_VERSION};
-use crate::control::wire::{self, PARAMS_TEXT_MAX};
 use crate::options::table::{Form, MODEL_EXECUTION};
 use crate::options::{Options, rule};
 use serde_json::{Map, Value};
 
 /// Longest text that is parsed, bytes. The wire holds less; the rest is room for other sources.
 pub const TEXT_MAX: usize = 64 * 1024;
+/// Longest text that is sent or handed to components, bytes (spec 1 section 1.2, spec 2 section 2.3).
+pub const PARAMS_TEXT_MAX: usize = 4095;
 
 /// Keys that are acted on and must be strings where they are present.
 const STRINGS: [&str; 15] = [
@@ -40,12 +42,17 @@ const STRINGS: [&str; 15] = [
     "msproftx",
 ];
 
-/// Why params are refused.
+/// Why params are refused, or not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamsError {
     /// Longer than [`TEXT_MAX`].
     #[error("params: {0} bytes of JSON, at most {TEXT_MAX} are read")]
     TooLong(usize),
+    /// Longer than [`PARAMS_TEXT_MAX`].
+    #[error(
+        "params are {0} bytes of JSON, at most {PARAMS_TEXT_MAX} fit; use a shorter --output path"
+    )]
+    TooLongToSend(usize),
     /// Not a JSON object.
     #[error("params: not a JSON object: {0}")]
     Json(String),
@@ -132,34 +139,35 @@ impl Params {
             apply_metrics(&mut map, "aiv_metrics", "aiv_profiling_events", metrics);
         }
         map.insert("msprofBinPid".to_owned(), client_pid.into());
-        let announcement = Announcement {
+        let mut params = Params { map };
+        params.announce(&Announcement {
             version: PROTOCOL_VERSION,
             model_execution: options.is_on(MODEL_EXECUTION),
-        };
-        let announcement = serde_json::to_value(announcement)
-            .expect("an announcement is plain numbers and booleans");
-        map.insert(PARAMS_KEY.to_owned(), announcement);
-        Params { map }
+            rescue: true,
+            ..Announcement::default()
+        });
+        params
+    }
+
+    /// The params of a controller that only looks; `account` asks for the state of the captures as well.
+    pub fn of_look(client_pid: u32, account: bool) -> Params {
+        let mut params = Params::from_options(&Options::default(), client_pid);
+        params.announce(&Announcement {
+            version: PROTOCOL_VERSION,
+            look: true,
+            account,
+            ..Announcement::default()
+        });
+        params
     }
 
     /// The text for a params message; fails when it does not fit.
-    pub fn to_wire_text(&self) -> Result<String, wire::ParamsError> {
+    pub fn to_wire_text(&self) -> Result<String, ParamsError> {
         let text = self.text_of_all();
         if text.len() > PARAMS_TEXT_MAX {
-            return Err(wire::ParamsError::TooLong(text.len()));
+            return Err(ParamsError::TooLongToSend(text.len()));
         }
         Ok(text)
-    }
-
-    /// What our controller says of itself; `None` for a stock client.
-    pub fn announcement(&self) -> Option<Announcement> {
-        let value = self.map.get(PARAMS_KEY)?;
-        serde::Deserialize::deserialize(value).ok()
-    }
-
-    /// Takes the announcement away, so that the params are those of a stock client.
-    pub fn remove_announcement(&mut self) {
-        self.map.shift_remove(PARAMS_KEY);
     }
 
     /// Where PROF_XXX is to be made; `None` when the client leaves it to the agent.
@@ -342,11 +350,5 @@ mod tests {
                 .result_dir(),
             None
         );
-    }
-
-    #[test]
-    fn a_malformed_announcement_makes_a_stock_client() {
-        let text = format!("{{\"{PARAMS_KEY}\":\"yes\"}}");
-        assert_eq!(Params::parse(&text).expect("ok").announcement(), None);
     }
 }

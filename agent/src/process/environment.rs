@@ -1,7 +1,8 @@
 //! The environment variables that matter, read once at load (a later read would race with setenv).
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ pub struct Environment {
     pub work_path: Option<PathBuf>,
     /// HOME.
     pub home: Option<PathBuf>,
+    /// Directories of LD_LIBRARY_PATH, in its order.
+    pub library_path: Vec<PathBuf>,
+    /// CANN's directories, as its set-up script leaves them: ASCEND_HOME_PATH and ASCEND_TOOLKIT_HOME.
+    pub cann_homes: Vec<PathBuf>,
     /// XDG_RUNTIME_DIR.
     pub xdg_runtime_dir: Option<PathBuf>,
     /// MSPROF_AGENT_SOCKET_DIR.
@@ -35,8 +40,12 @@ pub struct Environment {
     pub bind: Option<Bind>,
     /// MSPROF_AGENT_NEED_DEVICE=1: start answers "no device" while none is open.
     pub need_device: bool,
+    /// MSPROF_AGENT_ALLOW_SHARED_DIR=1: captures may go where other users could put something in their place.
+    pub allow_shared_dir: bool,
     /// MSPROF_AGENT_BUFFER_MB: bytes of all rings together.
     pub buffer_bytes: usize,
+    /// MSPROF_AGENT_CLOCK=unordered: time stamps do not wait for earlier loads.
+    pub unordered_clock: bool,
     /// MSPROF_AGENT_MAX_COMMANDS: commands per connection; 0 lifts the limit.
     pub max_commands: u32,
     /// MSPROF_AGENT_IDLE_TIMEOUT in seconds: idle time after which a session ends; 0 lifts the limit.
@@ -62,8 +71,12 @@ const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const DEFAULT_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Environment {
-    /// Reads the environment of the process.
+    /// Reads the environment of the process. One that has rights which its user lacks (a set-user-ID program, one with
+    /// capabilities) has none for us: the user would have it write to files and load libraries.
     pub fn read() -> Environment {
+        if has_more_rights_than_its_user() {
+            return Environment::from_lookup(|_| None);
+        }
         Environment::from_lookup(|name| std::env::var_os(name))
     }
 
@@ -109,6 +122,10 @@ impl Environment {
                 None
             }
         };
+        let clock = text("MSPROF_AGENT_CLOCK");
+        if !matches!(clock.as_deref(), Some("ordered" | "unordered")) {
+            complain("MSPROF_AGENT_CLOCK", "ordered or unordered");
+        }
         let log = text("MSPROF_AGENT_LOG");
         if !matches!(
             log.as_deref(),
@@ -126,11 +143,19 @@ impl Environment {
                 .filter(|&pid| pid > 0),
             work_path: path("ASCEND_WORK_PATH"),
             home: path("HOME"),
+            library_path: lookup("LD_LIBRARY_PATH")
+                .map_or_else(Vec::new, |list| directories(&list)),
+            cann_homes: ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"]
+                .into_iter()
+                .filter_map(path)
+                .collect(),
             xdg_runtime_dir: path("XDG_RUNTIME_DIR"),
             socket_dir: path("MSPROF_AGENT_SOCKET_DIR"),
             bind,
             need_device: text("MSPROF_AGENT_NEED_DEVICE").as_deref() == Some("1"),
+            allow_shared_dir: text("MSPROF_AGENT_ALLOW_SHARED_DIR").as_deref() == Some("1"),
             buffer_bytes: megabytes.unwrap_or(DEFAULT_BUFFER_MB) << 20,
+            unordered_clock: clock.as_deref() == Some("unordered"),
             max_commands: max_commands.unwrap_or(DEFAULT_MAX_COMMANDS),
             idle_timeout,
             exit_timeout,
@@ -157,6 +182,21 @@ impl Environment {
         }
         Bind::Load
     }
+}
+
+/// As the loader itself decides whether to heed LD_LIBRARY_PATH and LD_PRELOAD.
+fn has_more_rights_than_its_user() -> bool {
+    // SAFETY: getauxval takes any number.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The directories of a list as the loader reads it.
+fn directories(list: &OsStr) -> Vec<PathBuf> {
+    list.as_bytes()
+        .split(|&byte| byte == b':' || byte == b';')
+        .filter(|dir| !dir.is_empty())
+        .map(|dir| PathBuf::from(OsStr::from_bytes(dir)))
+        .collect()
 }
 
 /// Programs that start others and do no AI work themselves.
@@ -205,7 +245,12 @@ fn is_launcher() -> bool {
         return false;
     };
     let name = program.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| LAUNCHERS.contains(&name))
+    name.is_some_and(is_launcher_name)
+}
+
+/// Whether a program of this name starts others and does no AI work itself.
+pub fn is_launcher_name(name: &str) -> bool {
+    LAUNCHERS.contains(&name)
 }
 
 /// glibc up to 2.33: a thread made by a constructor inside dlopen races with TLS set-up.
@@ -247,6 +292,18 @@ mod tests {
             let values = [("PROFILING_MODE", "dynamic"), ("MSPROF_AGENT_BIND", word)];
             assert_eq!(read(&values).bind(), bind);
         }
+    }
+
+    #[test]
+    fn directories_of_libraries_are_told_apart_as_by_the_loader() {
+        let environment = read(&[
+            ("LD_LIBRARY_PATH", ":/a;/b::c"),
+            ("ASCEND_HOME_PATH", ""),
+            ("ASCEND_TOOLKIT_HOME", "/cann"),
+        ]);
+        let expected = ["/a", "/b", "c"].map(PathBuf::from);
+        assert_eq!(environment.library_path, expected);
+        assert_eq!(environment.cann_homes, [PathBuf::from("/cann")]);
     }
 
     #[test]

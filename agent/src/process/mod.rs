@@ -2,15 +2,22 @@
 
 pub mod environment;
 pub mod fd;
+pub mod guarded;
 pub mod peer;
+pub mod reserve;
 pub mod user;
+pub mod user_map;
 
+use once_cell::race::OnceRef;
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
 /// Stack of our threads. Given explicitly so that std does not read RUST_MIN_STACK: the environment is
 /// read only once, at load.
 const STACK_BYTES: usize = 1 << 20;
+
+/// Who is told of a panic in a thread of ours, and in which one. Never waited for: a fork may come while it is set.
+static PANICKED: OnceRef<'static, fn(&str)> = OnceRef::new();
 
 /// Kernel thread id of the caller.
 pub fn current_tid() -> u32 {
@@ -29,11 +36,30 @@ pub fn effective_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Starts a thread of ours: named, all signals blocked, a panic in it turns the agent off.
+/// Bytes of address space that the process may still take; `None` where nobody limits it (`ulimit -v`), or
+/// nothing is known.
+pub fn address_space_left() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit};
+    let limit = getrlimit(Resource::As).current?;
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    // The kernel compares the limit with this very number of pages.
+    let pages: u64 = statm.split(' ').next()?.parse().ok()?;
+    Some(limit.saturating_sub(pages * rustix::param::page_size() as u64))
+}
+
+/// Sets who is told of a panic in a thread of [`spawn`]. The first call counts.
+pub fn on_panic(told: &'static fn(&str)) {
+    let _ = PANICKED.set(told);
+}
+
+/// Starts a thread of ours: named, all signals blocked. A panic ends it and goes to [`on_panic`].
 pub fn spawn(
     name: &'static str,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
+    if !reserve::system_has_some() {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     // Blocked before the thread exists, so that it inherits the mask and never runs a handler of the
     // program's.
     let _blocked = SignalsBlocked::new();
@@ -42,8 +68,10 @@ pub fn spawn(
         .stack_size(STACK_BYTES)
         .spawn(move || {
             let body = std::panic::AssertUnwindSafe(body);
-            if let Err(panic) = std::panic::catch_unwind(body) {
-                crate::agent::disable(&format!("thread {name}: {}", panic_text(&*panic)));
+            if let Err(panic) = std::panic::catch_unwind(body)
+                && let Some(told) = PANICKED.get()
+            {
+                told(&format!("thread {name}: {}", panic_text(&*panic)));
             }
         })
 }

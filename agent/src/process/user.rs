@@ -14,6 +14,18 @@ const BUFFER_MAX: usize = 1 << 20;
 /// `None` when there is no entry, no home in it, or the database cannot be read. May load name
 /// service modules and wait for a directory service: not for a thread of the application.
 pub fn passwd_home(uid: u32) -> Option<PathBuf> {
+    let home = text_of(uid, |entry| entry.pw_dir)?;
+    Some(PathBuf::from(OsStr::from_bytes(&home)))
+}
+
+/// Name of a user by the passwd database; like [`passwd_home`] not for a thread of the application.
+pub fn passwd_name(uid: u32) -> Option<String> {
+    let name = text_of(uid, |entry| entry.pw_name)?;
+    Some(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// A text of a user's entry; `None` also when it is empty.
+fn text_of(uid: u32, pick: fn(&libc::passwd) -> *mut libc::c_char) -> Option<Vec<u8>> {
     let mut buffer: Vec<libc::c_char> = vec![0; BUFFER_START];
     loop {
         let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
@@ -40,13 +52,13 @@ pub fn passwd_home(uid: u32) -> Option<PathBuf> {
             _ => return None,
         }
         // SAFETY: `found` is not null, so the call has filled the entry in.
-        let home = unsafe { entry.assume_init_ref() }.pw_dir;
-        if home.is_null() {
+        let text = pick(unsafe { entry.assume_init_ref() });
+        if text.is_null() {
             return None;
         }
         // SAFETY: the entry's texts are NUL-terminated and lie in `buffer`, which is not touched here.
-        let home = unsafe { CStr::from_ptr(home) }.to_bytes();
-        return (!home.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(home)));
+        let text = unsafe { CStr::from_ptr(text) }.to_bytes();
+        return (!text.is_empty()).then(|| text.to_vec());
     }
 }
 
@@ -61,5 +73,8 @@ mod tests {
         let home = root.and_then(|l| l.split(':').nth(5)).map(PathBuf::from);
         assert_eq!(passwd_home(0), home);
         assert_eq!(passwd_home(0x7FFF_FFF1), None);
+        let name = root.and_then(|l| l.split(':').next()).map(str::to_owned);
+        assert_eq!(passwd_name(0), name);
+        assert_eq!(passwd_name(0x7FFF_FFF1), None);
     }
 }

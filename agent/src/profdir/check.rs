@@ -5,6 +5,8 @@
 //! them apart; what kind of harm it does is its [`Severity`]. Directories of the stock collector break
 //! some rules of lesser severity.
 
+#![forbid(unsafe_code)]
+
 mod control;
 mod data;
 

@@ -3,6 +3,8 @@
 //!
 //! JSON is one object on one line: the parser reads no more than the first.
 
+#![forbid(unsafe_code)]
+
 use super::error::ProfDirError;
 use super::facts::HostFacts;
 use super::names::LocalTime;

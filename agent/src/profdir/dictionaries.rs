@@ -1,5 +1,7 @@
 //! The two dictionaries read back (spec 3 section 5).
 
+#![forbid(unsafe_code)]
+
 use super::reader::{ReadError, open_file};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -21,19 +23,28 @@ pub struct TypeNames {
 impl TypeNames {
     pub(super) fn read(slices: &[PathBuf]) -> Result<TypeNames, ReadError> {
         let mut found = TypeNames::default();
-        each_line(slices, |line| {
-            let parsed = line.split_once(':').and_then(|(key, name)| {
-                let (level, kind) = key.split_once('_')?;
-                Some(((level.parse().ok()?, kind.parse().ok()?), name))
-            });
-            match parsed {
-                Some((key, name)) => {
-                    found.names.insert(key, name.to_owned());
-                }
-                None => found.malformed += 1,
-            }
-        })?;
+        each_line(slices, |line| found.add(line))?;
         Ok(found)
+    }
+
+    /// Adds the names of whole lines.
+    pub(super) fn add_lines(&mut self, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.add(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r']));
+        }
+    }
+
+    fn add(&mut self, line: &str) {
+        let parsed = line.split_once(':').and_then(|(key, name)| {
+            let (level, kind) = key.split_once('_')?;
+            Some(((level.parse().ok()?, kind.parse().ok()?), name))
+        });
+        match parsed {
+            Some((key, name)) => {
+                self.names.insert(key, name.to_owned());
+            }
+            None => self.malformed += 1,
+        }
     }
 
     /// Name of a type, if it has one.

@@ -3,6 +3,8 @@
 //! The messages travel to the controller and are read by the person who typed `start`; the
 //! [`io::Error`] stays reachable for code that decides by its kind.
 
+#![forbid(unsafe_code)]
+
 use crate::records::TraceCounts;
 use std::io;
 use std::path::PathBuf;
@@ -29,6 +31,16 @@ pub enum ProfDirError {
         free: u64,
         /// Bytes that must be free.
         needed: u64,
+    },
+    /// Others could put something in the place of the directory that was to be made.
+    #[error(
+        "{path} {why}; choose a directory of your own (chmod go-w), or set MSPROF_AGENT_ALLOW_SHARED_DIR=1 for the program"
+    )]
+    Shared {
+        /// The directory or link that is not safe.
+        path: PathBuf,
+        /// Who may do what.
+        why: String,
     },
     /// The sample configuration of the caller is no JSON object.
     #[error(
@@ -113,6 +125,16 @@ impl ProfDirError {
             ProfDirError::Write { path, source, .. } => ProfDirError::Write { path, source, kept },
             other => other,
         }
+    }
+
+    /// Whether the process or the system had no descriptor or memory for it at that moment, and nothing of it
+    /// was done: it can be tried again.
+    pub fn is_passing(&self) -> bool {
+        let wants = matches!(
+            self.raw_os_error(),
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+        );
+        wants && self.kept() == Kept::default()
     }
 
     /// Whether the batch was refused for the storage limit alone: the capture can go on.

@@ -1,15 +1,18 @@
 //! Record families: their names, and what is known of each while it grows.
 
+#![forbid(unsafe_code)]
+
 use super::names;
+use crate::process::guarded::Guarded;
 use crate::records::TraceCounts;
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::{Index, IndexMut};
 
 /// Families made by distinct names. Beyond, records share the `invalid` family of their kind.
-const MAX_FAMILIES: usize = 4096;
+pub(super) const MAX_FAMILIES: usize = 4096;
 /// Bytes of a family's name; with `.slice_<N>.done` it fits a directory entry.
 const FAMILY_NAME_MAX: usize = 200;
+const _: () = assert!(cfg!(loom) || FAMILY_NAME_MAX < crate::board::NAME_MAX);
 
 /// Families that hold the names of everything else.
 const DICTIONARIES: [&str; 2] = [
@@ -46,7 +49,7 @@ pub(super) struct Family {
     pub(super) counts: TraceCounts,
     /// When its first byte was written, in appends.
     pub(super) since: u64,
-    pub(super) file: Option<File>,
+    pub(super) file: Option<Guarded>,
     /// Last append, for choosing which file to close.
     pub(super) used: u64,
     /// The file may be longer than `bytes`.
@@ -57,7 +60,7 @@ pub(super) struct Family {
 
 impl FamilyId {
     /// Its place in [`Families`].
-    pub(super) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -118,10 +121,6 @@ impl Families {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Family> {
         self.list.iter()
     }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Family> {
-        self.list.iter_mut()
-    }
 }
 
 impl Index<usize> for Families {
@@ -155,7 +154,7 @@ fn safe_family_name(name: &str) -> String {
 }
 
 /// `aging.compact.x` -> `aging.compact.invalid`; `None` for families that are few by their nature.
-fn shared_family_name(name: &str) -> Option<String> {
+pub(super) fn shared_family_name(name: &str) -> Option<String> {
     if DICTIONARIES.contains(&name) {
         return None;
     }

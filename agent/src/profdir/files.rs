@@ -6,8 +6,9 @@
 //! a program that closed those must not find our files there.
 
 use crate::process::fd::keep_above_standard;
+use crate::process::guarded::Guarded;
 use std::ffi::{CStr, CString, OsStr};
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -22,8 +23,24 @@ const FILE_MODE: u32 = 0o640;
 /// An open directory.
 #[derive(Debug)]
 pub(super) struct Dir {
-    file: File,
+    file: Guarded,
     path: PathBuf,
+}
+
+/// A directory's descriptor for one call.
+enum Handle<'a> {
+    Kept(&'a File),
+    /// The program has closed the one that was kept.
+    Again(Guarded),
+}
+
+impl AsRawFd for Handle<'_> {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Handle::Kept(file) => file.as_raw_fd(),
+            Handle::Again(file) => file.as_fd().as_raw_fd(),
+        }
+    }
 }
 
 impl Dir {
@@ -32,9 +49,25 @@ impl Dir {
         let name = c_string(path.as_os_str())?;
         let file = open_at(libc::AT_FDCWD, &name, libc::O_RDONLY | libc::O_DIRECTORY)?;
         Ok(Dir {
-            file,
+            file: Guarded::new(file),
             path: path.to_owned(),
         })
+    }
+
+    /// A descriptor that is this directory's for certain, whatever the program has closed.
+    fn handle(&self) -> io::Result<Handle<'_>> {
+        let lost = match self.file.get() {
+            Ok(file) => return Ok(Handle::Kept(file)),
+            Err(lost) => lost,
+        };
+        let name = c_string(self.path.as_os_str())?;
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let again = Guarded::new(open_at(libc::AT_FDCWD, &name, flags)?);
+        if again.is_same(&self.file) {
+            Ok(Handle::Again(again))
+        } else {
+            Err(lost)
+        }
     }
 
     /// Where it was when it was opened.
@@ -42,10 +75,15 @@ impl Dir {
         &self.path
     }
 
+    /// Owner, mode and the like.
+    pub(super) fn metadata(&self) -> io::Result<Metadata> {
+        self.file.get()?.metadata()
+    }
+
     /// Makes and opens a new directory inside.
     pub(super) fn make_dir(&self, name: &str) -> io::Result<Dir> {
         let c_name = c_string(OsStr::new(name))?;
-        make_dir_at(self.file.as_raw_fd(), &c_name)?;
+        make_dir_at(self.handle()?.as_raw_fd(), &c_name)?;
         match self.open_dir(name) {
             Ok(dir) => Ok(dir),
             Err(error) => {
@@ -58,7 +96,7 @@ impl Dir {
     fn open_dir(&self, name: &str) -> io::Result<Dir> {
         let c_name = c_string(OsStr::new(name))?;
         Ok(Dir {
-            file: open_new_dir(self.file.as_raw_fd(), &c_name)?,
+            file: Guarded::new(open_new_dir(self.handle()?.as_raw_fd(), &c_name)?),
             path: self.path.join(name),
         })
     }
@@ -67,7 +105,7 @@ impl Dir {
     pub(super) fn create(&self, name: &str) -> io::Result<File> {
         let c_name = c_string(OsStr::new(name))?;
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-        let file = open_at(self.file.as_raw_fd(), &c_name, flags)?;
+        let file = open_at(self.handle()?.as_raw_fd(), &c_name, flags)?;
         // Some file systems have no modes; the restrictive one of the creation stands then.
         let _ = file.set_permissions(Permissions::from_mode(FILE_MODE));
         Ok(file)
@@ -78,7 +116,7 @@ impl Dir {
         let c_name = c_string(OsStr::new(name))?;
         // O_NONBLOCK: if somebody put a pipe in its place, the open must not wait for a reader.
         let flags = libc::O_WRONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let file = open_at(self.file.as_raw_fd(), &c_name, flags)?;
+        let file = open_at(self.handle()?.as_raw_fd(), &c_name, flags)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::from_raw_os_error(libc::ELOOP));
         }
@@ -88,7 +126,8 @@ impl Dir {
     /// Makes a file with all its content, or none.
     pub(super) fn put(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut file = self.create(name)?;
-        let written = file.write_all(content).and_then(|()| close(file));
+        let written = file.write_all(content);
+        let written = written.and_then(|()| close(Guarded::new(file)));
         if written.is_err() {
             let _ = self.unlink(name);
         }
@@ -107,20 +146,22 @@ impl Dir {
 
     fn unlink_at(&self, name: &str, flags: libc::c_int) -> io::Result<()> {
         let c_name = c_string(OsStr::new(name))?;
-        // SAFETY: the descriptor is open for the life of self, the name is NUL-terminated.
-        check(unsafe { libc::unlinkat(self.file.as_raw_fd(), c_name.as_ptr(), flags) }).map(drop)
+        let handle = self.handle()?;
+        // SAFETY: the descriptor is open for the duration of the call, the name is NUL-terminated.
+        check(unsafe { libc::unlinkat(handle.as_raw_fd(), c_name.as_ptr(), flags) }).map(drop)
     }
 
     /// Moves `from` in this directory to `to` in another one; an existing file is replaced.
     pub(super) fn rename(&self, from: &str, target: &Dir, to: &str) -> io::Result<()> {
         let (c_from, c_to) = (c_string(OsStr::new(from))?, c_string(OsStr::new(to))?);
+        let (here, there) = (self.handle()?, target.handle()?);
         // SAFETY: both descriptors are open for the duration of the call, both names are
         // NUL-terminated.
         check(unsafe {
             libc::renameat(
-                self.file.as_raw_fd(),
+                here.as_raw_fd(),
                 c_from.as_ptr(),
-                target.file.as_raw_fd(),
+                there.as_raw_fd(),
                 c_to.as_ptr(),
             )
         })
@@ -129,9 +170,10 @@ impl Dir {
 
     /// Bytes that an ordinary user may still write here; `None` where the file system does not say.
     pub(super) fn free_bytes(&self) -> io::Result<Option<u64>> {
+        let handle = self.handle()?;
         let mut stat = std::mem::MaybeUninit::<libc::statvfs>::uninit();
         // SAFETY: the descriptor is open, the buffer has the size the call fills.
-        check(unsafe { libc::fstatvfs(self.file.as_raw_fd(), stat.as_mut_ptr()) })?;
+        check(unsafe { libc::fstatvfs(handle.as_raw_fd(), stat.as_mut_ptr()) })?;
         // SAFETY: the call succeeded, so it filled the buffer.
         let stat = unsafe { stat.assume_init() };
         if stat.f_blocks == 0 {
@@ -143,7 +185,7 @@ impl Dir {
         Ok(Some(blocks.saturating_mul(size)))
     }
 
-    /// This directory opened anew under another path, for one that was moved.
+    /// The same open directory, by the path that it was moved to.
     pub(super) fn moved(self, path: PathBuf) -> Dir {
         Dir { path, ..self }
     }
@@ -183,8 +225,11 @@ pub(super) fn make_dirs(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Dir>
 }
 
 /// Closes a file and passes on what only the close reports: delayed write errors of network file
-/// systems.
-pub(super) fn close(file: File) -> io::Result<()> {
+/// systems. One that the program has closed is left alone.
+pub(super) fn close(file: Guarded) -> io::Result<()> {
+    let Some(file) = file.into_file() else {
+        return Ok(());
+    };
     let fd = file.into_raw_fd();
     // SAFETY: into_raw_fd made us the owner; the descriptor is not used again.
     match check(unsafe { libc::close(fd) }) {
@@ -218,6 +263,13 @@ pub(super) fn start_write_back(file: &File, offset: u64, length: u64) {
             libc::SYNC_FILE_RANGE_WRITE,
         )
     };
+}
+
+/// Takes the pages of a range out of the page cache, those that are on the disk. A hint, too.
+pub(super) fn give_up_pages(file: &File, offset: u64, length: u64) {
+    let (offset, length) = (offset as libc::off_t, length as libc::off_t);
+    // SAFETY: the descriptor is open for the life of `file`.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_DONTNEED) };
 }
 
 /// Opens for reading, for files of the system such as those in /proc.

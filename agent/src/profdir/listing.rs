@@ -1,5 +1,7 @@
 //! What is in a PROF_XXX directory, by name: sections, control files, families and their slices.
 
+#![forbid(unsafe_code)]
+
 use super::families::Place;
 use super::names::parse_slice_name;
 use super::reader::ReadError;
@@ -8,6 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Entries of one directory that are looked at; the C++ exporter stops at half as many.
 pub(super) const ENTRIES_MAX: usize = 200_000;
+
+/// Names of families of the old reporter interface begin with this; their binary records have 128 bytes.
+pub(super) const LEGACY_PREFIX: &str = "DATA_PREPROCESS.";
+/// Bytes of such a record.
+pub(super) const LEGACY_RECORD: usize = 128;
 
 /// What an entry of a directory is; links are never followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +79,14 @@ impl Control {
             Control::DevStart => "dev_start.log",
         }
     }
+
+    /// Name of the file in a place.
+    pub(super) fn name(self, place: Place) -> String {
+        match (place, self) {
+            (Place::Host, _) | (_, Control::Sample) => self.prefix().to_owned(),
+            (Place::Device(device), _) => format!("{}.{device}", self.prefix()),
+        }
+    }
 }
 
 /// The host's or a device's part of the directory.
@@ -118,7 +133,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn of(family: &str) -> Kind {
+    /// By a family's name.
+    pub(super) fn of(family: &str) -> Kind {
         if family.starts_with("aicpu.data.") {
             return Kind::Aicpu;
         }
@@ -184,8 +200,8 @@ impl Family {
     }
 }
 
-/// `host` or `device_<number>`.
-pub(super) fn place_of(name: &str) -> Option<Place> {
+/// Whose records a directory in PROF_XXX holds by its name, `host` or `device_<number>`; `None` for every other name.
+pub fn place_of(name: &str) -> Option<Place> {
     if name == "host" {
         return Some(Place::Host);
     }

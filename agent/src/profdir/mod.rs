@@ -4,29 +4,34 @@
 //! slices of record families, and is finished at the stop. It runs in somebody else's process: no
 //! panic, no global state, descriptors close-on-exec and above the standard streams.
 //!
-//! [`reader`], [`check`] and [`summary`] read one, ours or the stock collector's, and are meant for the
-//! controller.
+//! [`reader`] and [`check`] read one, ours or the stock collector's, and are meant for the controller. [`recover`] finishes one whose process was killed.
 
 pub mod check;
 mod control;
-mod dictionaries;
+pub(crate) mod dictionaries;
 mod dictionary;
 mod error;
 mod facts;
 mod families;
 mod files;
 mod listing;
+mod members;
 mod names;
+mod parent;
 pub mod reader;
+pub mod recover;
 mod slices;
+mod sparse;
 mod streams;
-pub mod summary;
+mod undo;
+mod write_back;
 mod writer;
 
 pub use dictionary::{hash_line, type_line};
 pub use error::{Kept, ProfDirError};
 pub use families::{FamilyId, Place};
-pub use names::{family_file_name, parse_slice_name, prime_time_zone, slice_name};
+pub use listing::place_of;
+pub use names::{family_file_name, local_stamp, parse_slice_name, prime_time_zone, slice_name};
 pub use slices::SLICE_BYTES;
 pub use writer::{DeviceClock, LEDGER_FILE, ProfDir, Setup};
 

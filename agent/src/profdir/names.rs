@@ -1,5 +1,6 @@
 //! Names of PROF_XXX directories and of the files in them (spec 3 section 3), and local time.
 
+use super::dictionary::written_type_name;
 use std::io::Read;
 
 /// Bytes of a registered type name that go into a file name; with prefix, slice number and `.done`
@@ -12,23 +13,26 @@ pub const INVALID: &str = "invalid";
 /// Directory names count captures up to this and begin again.
 const INDEX_WRAP: u64 = 999_999;
 
-/// The `<type name>` part of a family's name for a registered type name.
+/// The `<type name>` part of a family's name for a type's name, the registered one or the one in the dictionary
+/// of types: both have the same.
 ///
 /// Letters, digits and `_` stay. Anything else becomes `-`, a dot too: the parser matches names from
 /// their beginning, so that a type called `task_track.slice_0` would pass for `task_track`. No name
 /// known to the parser holds a `-`, so that a changed name never turns into one it reads.
 pub fn family_file_name(type_name: &[u8]) -> String {
-    let mut name: String = type_name
-        .iter()
+    let written = written_type_name(type_name);
+    // That is no name to the dictionary.
+    if written.trim_ascii().is_empty() {
+        return INVALID.to_owned();
+    }
+    let mut name: String = written
+        .bytes()
         .take(TYPE_NAME_MAX)
-        .map(|&byte| match byte {
+        .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => byte as char,
             _ => '-',
         })
         .collect();
-    if name.is_empty() {
-        return INVALID.to_owned();
-    }
     if DICTIONARIES.contains(&name.as_str()) {
         // Binary records in a dictionary would spoil every name in it.
         name.push('-');
@@ -87,8 +91,7 @@ pub(super) fn random_letters() -> [u8; 8] {
     let from_device = super::files::open_system_file("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes));
     if from_device.is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let seed = now.map_or(0, |d| d.as_nanos() as u64) ^ u64::from(std::process::id()) << 32;
+        let seed = crate::clock::realtime_ns() ^ u64::from(std::process::id()) << 32;
         // An odd multiplier spreads the low, fast-moving bits over all bytes.
         bytes = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_ne_bytes();
     }
@@ -102,6 +105,14 @@ pub(super) fn random_letters() -> [u8; 8] {
 /// conversions do not look at the environment again.
 pub fn prime_time_zone() {
     LocalTime::of(0);
+}
+
+/// `YYYYMMDDhhmmss` in local time, from nanoseconds since the epoch.
+pub fn local_stamp(realtime_ns: u64) -> String {
+    let mut stamp = LocalTime::of(realtime_ns).compact();
+    // Without the milliseconds.
+    stamp.truncate(stamp.len() - 3);
+    stamp
 }
 
 /// A wall-clock time taken apart in the local time zone.
@@ -189,6 +200,8 @@ mod tests {
     fn type_names_become_file_names_that_cannot_pass_for_others() {
         assert_eq!(family_file_name(b"task_track"), "task_track");
         assert_eq!(family_file_name(b""), "invalid");
+        assert_eq!(family_file_name(b" \n"), "invalid");
+        assert_eq!(family_file_name(b"task,track"), "task-track");
         assert_eq!(family_file_name(b"../../etc/passwd"), "------etc-passwd");
         assert_eq!(
             family_file_name(b"task_track.slice_0"),

@@ -4,6 +4,8 @@
 //! hostile: links are not followed, sizes are bounded, nothing is mapped (a file that shrinks must
 //! not end the reader), and odd entries are kept for [`check`](super::check) to name.
 
+#![forbid(unsafe_code)]
+
 use super::families::Place;
 use super::listing::{families_of, list, place_of};
 use super::writer::LEDGER_FILE;
@@ -20,9 +22,9 @@ pub use super::listing::{Control, Entry, EntryKind, Family, Kind, Section, Slice
 pub use super::streams::{Records, VariableRecords};
 
 /// Bytes of a control file that are read: the parser's own bound for a line of JSON.
-const CONTROL_MAX: u64 = 8 * 1024 * 1024;
+pub(super) const CONTROL_MAX: u64 = 8 * 1024 * 1024;
 /// Bytes of a ledger that are read.
-const LEDGER_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const LEDGER_MAX: u64 = 64 * 1024 * 1024;
 
 /// Why a directory or a file in it could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -181,6 +183,19 @@ impl Profile {
     /// A device's aicpu records.
     pub fn aicpu(&self, device: u32) -> Records<AdditionalRecord> {
         self.records(Place::Device(device), |kind| *kind == Kind::Aicpu)
+    }
+
+    /// Records of the families of a place that are wanted, by the family's name; for those that this module does not know.
+    pub fn records_of<T>(&self, place: Place, wanted: impl Fn(&str) -> bool) -> Records<T> {
+        let families = self.families.iter();
+        let wanted = families.filter(|family| family.place == place && wanted(&family.name));
+        let slices = wanted.flat_map(|family| family.slices.iter().map(|slice| slice.path.clone()));
+        Records::new(slices.collect())
+    }
+
+    /// Opens a slice for reading; only a regular file, and not through a link.
+    pub fn open_slice(&self, slice: &Slice) -> Result<File, ReadError> {
+        open_file(&slice.path)
     }
 
     /// Records with a length of their own, of a type name.

@@ -5,11 +5,16 @@
 //! slice or a torn record (spec 3 section 9). Data is written at a known offset, so that a torn tail
 //! that cannot be cut off now is overwritten or cut off later.
 
+#![forbid(unsafe_code)]
+
 use super::control;
 use super::error::{Kept, ProfDirError};
 use super::families::{Families, FamilyId, Place};
 use super::files::{self, Dir};
 use super::names;
+use super::write_back::WriteBack;
+use crate::board::Target;
+use crate::process::guarded::Guarded;
 use crate::records::TraceCounts;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -18,6 +23,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 mod limit;
+mod patch;
 
 /// A slice that has reached this many bytes is finished. Four times the stock size: fewer files,
 /// and still fine enough for a storage limit of 200 MB.
@@ -31,8 +37,6 @@ const SLICE_BYTES_MIN: u64 = 4096;
 const SLICES_PER_LIMIT: u64 = 32;
 /// Data files held open at a time; the program's descriptor limit is not ours to use up.
 const MAX_OPEN: usize = 64;
-/// Written back in pieces of at least this many bytes.
-const WRITE_BACK_BYTES: u64 = 1024 * 1024;
 
 /// A finished slice that may be deleted.
 #[derive(Debug)]
@@ -64,6 +68,7 @@ pub(super) struct Slices {
     data_bytes: u64,
     control_bytes: u64,
     open_files: usize,
+    write_back: WriteBack,
     /// A write failed for want of space.
     full: bool,
     appends: u64,
@@ -86,6 +91,7 @@ impl Slices {
             data_bytes: 0,
             control_bytes: 0,
             open_files: 0,
+            write_back: WriteBack::default(),
             full: false,
             appends: 0,
             aged_out: TraceCounts::default(),
@@ -133,6 +139,7 @@ impl Slices {
         id: FamilyId,
         bytes: &[u8],
         counts: &TraceCounts,
+        note: impl FnOnce(Target<'_>),
     ) -> Result<(), ProfDirError> {
         if bytes.is_empty() {
             return Ok(());
@@ -147,9 +154,16 @@ impl Slices {
         if family.bytes == 0 {
             family.since = self.appends;
         }
-        let Some(file) = &family.file else {
+        // `open` has just looked at it.
+        let Some(file) = family.file.as_ref().map(Guarded::seen) else {
             return Err(self.misuse(index, "its file is not open"));
         };
+        note(Target {
+            place: family.place,
+            family: &family.name,
+            slice: family.slice,
+            length: family.bytes,
+        });
         let (written, error) = write_all_at(file, bytes, family.bytes);
         if let Some(source) = error {
             self.full |= is_full(&source);
@@ -168,6 +182,8 @@ impl Slices {
         self.data_bytes += bytes.len() as u64;
         if self.families[index].bytes >= self.cut_at(index) {
             let size = self.families[index].record_size;
+            // Slices that are not full when the capture ends are left to the kernel: the stop waits.
+            self.write_back(index);
             self.cut(index).map_err(|error| {
                 error.with_kept(Kept {
                     bytes: bytes.len() as u64,
@@ -205,13 +221,15 @@ impl Slices {
     }
 
     pub(super) fn start_write_back(&mut self) {
-        for family in self.families.iter_mut() {
-            let length = family.bytes.saturating_sub(family.written_back);
-            let Some(file) = &family.file else { continue };
-            if length >= WRITE_BACK_BYTES {
-                files::start_write_back(file, family.written_back, length);
-                family.written_back = family.bytes;
-            }
+        for index in 0..self.families.len() {
+            self.write_back(index);
+        }
+    }
+
+    fn write_back(&mut self, index: usize) {
+        let family = &mut self.families[index];
+        if let Some(file) = family.file.as_ref().and_then(|file| file.get().ok()) {
+            family.written_back = self.write_back.add(file, family.written_back, family.bytes);
         }
     }
 
@@ -287,24 +305,45 @@ impl Slices {
             self.mend(index)
                 .map_err(|source| self.write_error(index, source))?;
         }
-        if self.families[index].file.is_some() {
-            return Ok(());
+        match &self.families[index].file {
+            Some(file) if file.is_ours() => return Ok(()),
+            Some(_) => {
+                return self
+                    .open_again(index)
+                    .map_err(|source| self.write_error(index, source));
+            }
+            None => {}
         }
         if self.open_files >= MAX_OPEN {
             self.close_least_used()?;
         }
         let mut opened = self.open_file(index);
         if opened.as_ref().is_err_and(is_out_of_descriptors) && self.open_files > 0 {
+            self.write_back.forget();
             self.close_least_used()?;
             opened = self.open_file(index);
         }
         match opened {
             Ok(file) => {
-                self.families[index].file = Some(file);
+                self.families[index].file = Some(Guarded::new(file));
                 self.open_files += 1;
                 Ok(())
             }
             Err(source) => Err(self.write_error(index, source)),
+        }
+    }
+
+    /// For a slice whose descriptor the program has closed.
+    fn open_again(&mut self, index: usize) -> io::Result<()> {
+        let family = &self.families[index];
+        let name = names::slice_name(&family.name, family.slice);
+        let again = Guarded::new(self.place(index)?.reopen(&name)?);
+        let lost = self.families[index].file.replace(again);
+        let again = self.families[index].file.as_ref();
+        match (lost, again) {
+            (Some(lost), Some(again)) if lost.is_same(again) => Ok(()),
+            // Somebody has put another file in its place.
+            _ => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         }
     }
 
@@ -372,7 +411,7 @@ impl Slices {
             }
             // An empty file has nothing to lose on closing.
             let _ = self.close(index);
-        } else if let Some(file) = &family.file {
+        } else if let Some(file) = family.file.as_ref().and_then(|file| file.get().ok()) {
             file.set_len(family.bytes)?;
         } else {
             self.open_file(index)?.set_len(family.bytes)?;

@@ -1,15 +1,14 @@
 //! Records of a family one after the other, slice by slice, in bounded memory.
 
+#![forbid(unsafe_code)]
+
 use super::reader::{ReadError, open_file};
-use crate::records::{HEAD_SIZE, RecordHead, VARIABLE_MAX};
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use super::sparse::{Sparse, SparseFile};
+use crate::records::{HEAD_SIZE, MAGIC, RecordHead, VARIABLE_MAX};
+use std::io::{self, Read};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use zerocopy::FromBytes;
-
-/// Bytes read at a time.
-const BUFFER: usize = 256 * 1024;
 
 /// Iterator over records of one size. A torn end of a slice is passed over; an error on reading is
 /// returned once, and reading goes on with the next slice.
@@ -25,6 +24,15 @@ impl<T> Records<T> {
             slices: Slices::new(slices),
             record: PhantomData,
         }
+    }
+
+    /// To be asked after what was no record: passes over more of its kind that lie in a hole of the slice, where
+    /// there is nothing to be read; how many. An error on reading comes with the next record.
+    pub fn pass_hole(&mut self) -> u64 {
+        let size = size_of::<T>();
+        let open = self.slices.open.as_mut();
+        let passed = open.and_then(|(_, slice)| slice.pass_hole(size).ok());
+        passed.unwrap_or(0) / size.max(1) as u64
     }
 }
 
@@ -57,7 +65,7 @@ impl<T: FromBytes> Iterator for Records<T> {
 }
 
 /// Iterator over records whose head says how long they are: 24 bytes and `data_len` more. A torn end
-/// is passed over, and so is the rest of a slice behind a length that cannot be.
+/// is passed over, and so is the rest of a slice behind what is no record or has a length that cannot be.
 #[derive(Debug)]
 pub struct VariableRecords {
     slices: Slices,
@@ -99,7 +107,7 @@ fn read_variable(reader: &mut impl Read) -> io::Result<Option<(RecordHead, Vec<u
         return Ok(None);
     };
     let length = HEAD_SIZE.saturating_add(head.data_len as usize);
-    if length > VARIABLE_MAX {
+    if head.magic != MAGIC || length > VARIABLE_MAX {
         return Ok(None);
     }
     bytes.resize(length, 0);
@@ -120,7 +128,7 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 #[derive(Debug)]
 struct Slices {
     waiting: std::vec::IntoIter<PathBuf>,
-    open: Option<(PathBuf, BufReader<File>)>,
+    open: Option<(PathBuf, SparseFile)>,
 }
 
 impl Slices {
@@ -132,11 +140,11 @@ impl Slices {
     }
 
     /// The open slice, or the next one opened; `None` after the last.
-    fn current(&mut self) -> Option<Result<&mut BufReader<File>, ReadError>> {
+    fn current(&mut self) -> Option<Result<&mut SparseFile, ReadError>> {
         if self.open.is_none() {
             let path = self.waiting.next()?;
             match open_file(&path) {
-                Ok(file) => self.open = Some((path, BufReader::with_capacity(BUFFER, file))),
+                Ok(file) => self.open = Some((path, SparseFile::new(file, u64::MAX))),
                 Err(error) => return Some(Err(error)),
             }
         }

@@ -3,13 +3,19 @@
 //! Made complete with its control files before the first data byte, so that a process killed at any
 //! later moment leaves something the parser reads. Data goes through [`Slices`].
 
+#![forbid(unsafe_code)]
+
 use super::control;
 use super::error::{Kept, ProfDirError};
 use super::facts::HostFacts;
 use super::families::{FamilyId, Place};
 use super::files::{self, Dir};
+use super::listing::Control;
 use super::names;
+use super::parent::Parent;
 use super::slices::{Slices, is_full};
+use super::undo::Undo;
+use crate::board::Target;
 use crate::ledger::{Anchor, Ledger};
 use crate::records::TraceCounts;
 use std::io;
@@ -23,20 +29,22 @@ const NAME_ATTEMPTS: usize = 8;
 /// The ledger's file in the root of the directory.
 pub const LEDGER_FILE: &str = "msprof_agent.json";
 /// Where the ledger is written before it takes its name.
-const LEDGER_TEMP: &str = ".msprof_agent.json.tmp";
+pub(super) const LEDGER_TEMP: &str = ".msprof_agent.json.tmp";
 /// Blocks held back so that ledger and end_info can be written when the disk is full.
-const RESERVE_FILE: &str = ".msprof_agent.reserve";
+pub(super) const RESERVE_FILE: &str = ".msprof_agent.reserve";
 /// Size of the reserve, bytes: a ledger of some hundred threads.
 const RESERVE_BYTES: u32 = 128 * 1024;
 /// Sub-directory in which a device directory is made: of the few names that the parser skips, so
 /// that one left behind by a killed process does no harm (spec 3 section 3).
-const STAGING: &str = ".profiler";
+pub(super) const STAGING: &str = ".profiler";
 
 /// What a directory is made from.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Directory in which PROF_XXX is made; itself made with its parents (mode 0750) if missing.
     pub parent: PathBuf,
+    /// Whether it may be made where other users could put something in its place.
+    pub allow_shared: bool,
     /// Number of the capture in the process, from 1.
     pub index: u64,
     /// Process id as the process sees it.
@@ -62,6 +70,7 @@ impl Default for Setup {
     fn default() -> Setup {
         Setup {
             parent: PathBuf::from("."),
+            allow_shared: false,
             index: 1,
             pid: std::process::id(),
             start: Anchor::default(),
@@ -120,17 +129,25 @@ pub struct ProfDir {
     slices: Slices,
     ledger_bytes: u64,
     reserved: bool,
+    remarks: Vec<String>,
 }
 
 impl ProfDir {
-    /// Makes the directory and its control files. Checks that the parent can be made and written and
-    /// has 20 MB free. On an error everything made is removed again.
+    /// Makes the directory and its control files. Checks that the parent can be made and written, has 20 MB
+    /// free, and that no other user can put something in the directory's place (the rule of `parent.rs`). On
+    /// an error everything made is removed again.
     pub fn create(setup: Setup) -> Result<ProfDir, ProfDirError> {
         let sample = control::sample(&setup.sample_host, None)?;
         let parent_path = std::path::absolute(&setup.parent).unwrap_or(setup.parent.clone());
         let mut undo = Undo::default();
+        let way = Parent {
+            path: &parent_path,
+            allow_shared: setup.allow_shared,
+        };
+        let mut remarks: Vec<String> = way.check_links()?.into_iter().collect();
         let parent = files::make_dirs(&parent_path, &mut undo.parents)
             .map_err(|source| create_error(&parent_path, source))?;
+        remarks.extend(way.check(&parent)?);
         match parent.free_bytes() {
             Ok(Some(free)) if free < FREE_NEEDED => {
                 return Err(ProfDirError::LittleSpace {
@@ -146,15 +163,14 @@ impl ProfDir {
         undo.tree = Some(root.path().to_owned());
         let facts = HostFacts::gather();
         let start = setup.start;
+        let start_log = control::host_start_log(None, start.monotonic_raw_ns);
         let files = [
-            ("info.json".to_owned(), control::info(&setup, &facts, None)),
-            ("sample.json".to_owned(), sample),
-            ("start_info".to_owned(), control::start_info(start)),
-            (
-                "host_start.log".to_owned(),
-                control::host_start_log(None, start.monotonic_raw_ns),
-            ),
-        ];
+            (Control::Info, control::info(&setup, &facts, None)),
+            (Control::Sample, sample),
+            (Control::StartInfo, control::start_info(start)),
+            (Control::HostStart, start_log),
+        ]
+        .map(|(file, text)| (file.name(Place::Host), text));
         let host = root
             .make_dir("host")
             .map_err(|source| create_error(&root.path().join("host"), source))?;
@@ -174,15 +190,26 @@ impl ProfDir {
             slices,
             ledger_bytes: 0,
             reserved: false,
+            remarks,
         };
         dir.reserve();
         undo.clear();
         Ok(dir)
     }
 
+    /// Kind of chip for the directories of devices that are made from here on (spec 3 section 4.1).
+    pub fn set_platform_version(&mut self, version: String) {
+        self.setup.platform_version = version;
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.root.path()
+    }
+
+    /// What is worth saying of the place where it is, one sentence each.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// Makes `device_<device>`; does nothing if it is there. `clock` says what the ticks in its data
@@ -202,25 +229,16 @@ impl ProfDir {
             return Ok(());
         }
         let clock = clock.unwrap_or_else(|| DeviceClock::of_host(start));
+        let info = control::info(&self.setup, &self.facts, Some((device, &clock)));
+        let start_log = control::host_start_log(Some(device), clock.host_ns);
         let files = [
-            (
-                format!("info.json.{device}"),
-                control::info(&self.setup, &self.facts, Some((device, &clock))),
-            ),
-            (
-                "sample.json".to_owned(),
-                control::sample(sample, Some(device))?,
-            ),
-            (format!("start_info.{device}"), control::start_info(start)),
-            (
-                format!("host_start.log.{device}"),
-                control::host_start_log(Some(device), clock.host_ns),
-            ),
-            (
-                format!("dev_start.log.{device}"),
-                control::dev_start_log(&clock),
-            ),
-        ];
+            (Control::Info, info),
+            (Control::Sample, control::sample(sample, Some(device))?),
+            (Control::StartInfo, control::start_info(start)),
+            (Control::HostStart, start_log),
+            (Control::DevStart, control::dev_start_log(&clock)),
+        ]
+        .map(|(file, text)| (file.name(place), text));
         let name = format!("device_{device}");
         let mut undo = Undo::default();
         let staging_path = self.root.path().join(STAGING);
@@ -270,7 +288,18 @@ impl ProfDir {
         bytes: &[u8],
         counts: &TraceCounts,
     ) -> Result<(), ProfDirError> {
-        self.slices.append(family, bytes, counts)
+        self.append_noting(family, bytes, counts, |_| {})
+    }
+
+    /// The same; `note` is told which slice that will be, before anything is written to it.
+    pub fn append_noting(
+        &mut self,
+        family: FamilyId,
+        bytes: &[u8],
+        counts: &TraceCounts,
+        note: impl FnOnce(Target<'_>),
+    ) -> Result<(), ProfDirError> {
+        self.slices.append(family, bytes, counts, note)
     }
 
     /// Number and length in bytes of the slice that the next [`append`](ProfDir::append) to a family
@@ -279,8 +308,29 @@ impl ProfDir {
         self.slices.position(family)
     }
 
-    /// Asks the kernel to begin writing out what has been appended, so that a long capture does not
-    /// pile up dirty pages. May wait for the device: not for a moment when rings are filling up.
+    /// Whether it has a storage limit.
+    pub fn is_limited(&self) -> bool {
+        self.slices.is_limited()
+    }
+
+    /// Whether a slice that was appended to is still there: the storage limit deletes some.
+    pub fn has_slice(&self, family: FamilyId, slice: u32) -> bool {
+        self.slices.has_slice(family, slice)
+    }
+
+    /// Writes `bytes` over what was written at each of `offsets` in a slice. An error may leave some as they were.
+    pub fn overwrite(
+        &self,
+        family: FamilyId,
+        slice: u32,
+        offsets: impl Iterator<Item = u64>,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        self.slices.overwrite(family, slice, offsets, bytes)
+    }
+
+    /// Has the kernel begin to write out what has been appended, so that a long capture does not pile up
+    /// dirty pages. Never waits for the device: a thread of the directory's does.
     pub fn start_write_back(&mut self) {
         self.slices.start_write_back();
     }
@@ -295,8 +345,18 @@ impl ProfDir {
         self.slices.bytes()
     }
 
-    /// Writes or replaces `msprof_agent.json`; a reader sees the old text or the new one.
+    /// Writes or replaces `msprof_agent.json`; a reader sees the old text or the new one. On a full disk it
+    /// takes the room that was kept for it.
     pub fn write_ledger(&mut self, ledger: &Ledger) -> Result<(), ProfDirError> {
+        self.put_ledger(ledger, true)
+    }
+
+    /// The same in mid capture: what is kept for the end stays, and an error leaves the old text.
+    pub fn renew_ledger(&mut self, ledger: &Ledger) -> Result<(), ProfDirError> {
+        self.put_ledger(ledger, false)
+    }
+
+    fn put_ledger(&mut self, ledger: &Ledger, is_last: bool) -> Result<(), ProfDirError> {
         let path = self.root.path().join(LEDGER_FILE);
         let error = |source| ProfDirError::Write {
             path: path.clone(),
@@ -312,7 +372,7 @@ impl ProfDir {
                 .and_then(|()| root.rename(LEDGER_TEMP, root, LEDGER_FILE))
         };
         let written = match put() {
-            Err(e) if self.reserved && is_full(&e) => {
+            Err(e) if is_last && self.reserved && is_full(&e) => {
                 self.reserved = false;
                 let _ = root.unlink(RESERVE_FILE);
                 put()
@@ -333,23 +393,19 @@ impl ProfDir {
     /// Ends the directory: `.done` of every slice, end_info with the clocks at the stop. Goes on after
     /// an error and returns the first. What is missing can be tried again by another call.
     pub fn finish(&mut self, stop: Anchor) -> Result<(), ProfDirError> {
-        let mut result = Ok(());
+        let mut result = self.slices.finish();
         for index in 0..self.sections.len() {
             if !self.sections[index].ended {
                 result = result.and(self.end_section(index, stop));
             }
         }
-        result = result.and(self.slices.finish());
         self.release_reserve();
         result
     }
 
     fn end_section(&mut self, index: usize, stop: Anchor) -> Result<(), ProfDirError> {
         let section = &self.sections[index];
-        let name = match section.place {
-            Place::Host => "end_info".to_owned(),
-            Place::Device(device) => format!("end_info.{device}"),
-        };
+        let name = Control::EndInfo.name(section.place);
         let text = control::end_info(stop);
         let mut written = put_with_done(&section.dir, &name, &text);
         if self.reserved && written.as_ref().is_err_and(is_full) {
@@ -445,32 +501,5 @@ fn create_error(path: &Path, source: io::Error) -> ProfDirError {
     ProfDirError::Create {
         path: path.to_owned(),
         source,
-    }
-}
-
-/// Removes what a failed operation made, unless it is cleared.
-#[derive(Default)]
-struct Undo {
-    /// Parents, outermost first; one that holds another process's directory by now stays.
-    parents: Vec<PathBuf>,
-    /// A directory of ours with all that is in it.
-    tree: Option<PathBuf>,
-}
-
-impl Undo {
-    fn clear(&mut self) {
-        self.parents.clear();
-        self.tree = None;
-    }
-}
-
-impl Drop for Undo {
-    fn drop(&mut self) {
-        if let Some(tree) = &self.tree {
-            let _ = std::fs::remove_dir_all(tree);
-        }
-        for dir in self.parents.iter().rev() {
-            let _ = std::fs::remove_dir(dir);
-        }
     }
 }

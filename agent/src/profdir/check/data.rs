@@ -1,16 +1,15 @@
 //! Rules for slices and the records in them (spec 3 sections 3, 5, 6 and 9), and the ledger.
 
 use super::super::families::Place;
-use super::super::reader::{Family, Kind, Profile, ReadError, Records, VariableRecords};
-use super::super::summary::EventKey;
+use super::super::listing::{LEGACY_PREFIX, LEGACY_RECORD};
+use super::super::reader::{Family, Kind, Profile, ReadError, Records, VariableRecords, open_file};
 use super::super::writer::LEDGER_FILE;
 use super::Report;
 use crate::ledger::CaptureState;
 use crate::records::{
-    AdditionalRecord, ApiRecord, CompactRecord, MAGIC, Trace, TraceCounts, level,
+    AdditionalRecord, ApiRecord, CompactRecord, EventKey, MAGIC, Trace, TraceCounts, level,
 };
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -20,9 +19,6 @@ const UNNAMED_MAX: usize = 1000;
 const WAITING_MAX: usize = 1 << 20;
 /// Classes in the high half of an acl type.
 const ACL_CLASSES: [u32; 10] = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11];
-/// Names of families of the old reporter interface begin with this; their binary records have 128 bytes.
-const LEGACY_PREFIX: &str = "DATA_PREPROCESS.";
-const LEGACY_RECORD: u64 = 128;
 /// Fixed part of a captured operator's variable record, head included, bytes.
 const VARIABLE_MIN: usize = 88;
 
@@ -43,13 +39,17 @@ pub(super) fn check(profile: &Profile, report: &mut Report) {
 /// Counts the records of the old reporter interface; false when they are text, whose reports cannot be
 /// told apart in the file.
 fn count_legacy(family: &Family, counts: &mut TraceCounts) -> bool {
+    let size = LEGACY_RECORD as u64;
     for slice in &family.slices {
         let mut magic = [0; 2];
-        let read = File::open(&slice.path).and_then(|mut file| file.read_exact(&mut magic));
-        if read.is_err() || u16::from_le_bytes(magic) != MAGIC || slice.bytes % LEGACY_RECORD != 0 {
+        let read = open_file(&slice.path).map(|mut file| file.read_exact(&mut magic));
+        if !matches!(read, Ok(Ok(())))
+            || u16::from_le_bytes(magic) != MAGIC
+            || slice.bytes % size != 0
+        {
             return false;
         }
-        counts.add(Trace::Aicpu, slice.bytes / LEGACY_RECORD);
+        counts.add(Trace::Aicpu, slice.bytes / size);
     }
     true
 }
@@ -85,14 +85,19 @@ fn check_records(family: &Family, counts: &mut TraceCounts, report: &mut Report)
         let paths = vec![slice.path.clone()];
         let mut heads = Heads::new(matches!(family.kind, Kind::Api));
         let result = match &family.kind {
-            Kind::Api => heads.read(Records::<ApiRecord>::new(paths), |r| (r.magic, r.level)),
-            Kind::Compact(_) => heads.read(Records::<CompactRecord>::new(paths), |r| {
-                (r.head.magic, r.head.level)
+            Kind::Api => heads.read(Records::<ApiRecord>::new(paths), |r| {
+                Some((r.magic, r.level))
             }),
-            Kind::Additional(_) | Kind::Aicpu => heads
-                .read(Records::<AdditionalRecord>::new(paths), |r| {
-                    (r.head.magic, r.head.level)
-                }),
+            Kind::Compact(_) => heads.read(Records::<CompactRecord>::new(paths), |r| {
+                Some((r.head.magic, r.head.level))
+            }),
+            Kind::Additional(_) | Kind::Aicpu => {
+                let records = Records::<AdditionalRecord>::new(paths);
+                // In no count of the ledger.
+                heads.read(records, |r| {
+                    (!r.is_repeated()).then_some((r.head.magic, r.head.level))
+                })
+            }
             Kind::Variable(_) => check_variable(path, slice.bytes, &mut heads, report),
             Kind::Hashes | Kind::Types | Kind::Other => Ok(()),
         };
@@ -151,18 +156,26 @@ impl Heads {
 
     fn read<T: zerocopy::FromBytes>(
         &mut self,
-        records: Records<T>,
-        head: impl Fn(&T) -> (u16, u16),
+        mut records: Records<T>,
+        head: impl Fn(&T) -> Option<(u16, u16)>,
     ) -> Result<(), ReadError> {
-        for record in records {
-            let (magic, lvl) = head(&record?);
+        while let Some(record) = records.next() {
+            let Some((magic, lvl)) = head(&record?) else {
+                continue;
+            };
             self.take(magic, lvl);
+            if magic != MAGIC {
+                self.bad_magic += records.pass_hole();
+            }
         }
         Ok(())
     }
 
     fn take(&mut self, magic: u16, lvl: u16) {
-        self.bad_magic += u64::from(magic != MAGIC);
+        if magic != MAGIC {
+            self.bad_magic += 1;
+            return;
+        }
         match Trace::of(lvl, self.is_api) {
             Some(trace) => self.counts.add(trace, 1),
             None => *self.bad_level.entry(lvl).or_default() += 1,
@@ -211,9 +224,14 @@ fn check_names(profile: &Profile, report: &mut Report) {
         .start(Place::Host)
         .filter(|_| profile.ticks_per_us() == 1000.0);
     let start_ns = start.map_or(0, |times| times.monotonic_ns);
-    for record in profile.api() {
-        // Unreadable slices are reported with their records.
+    let mut records = profile.api();
+    while let Some(record) = records.next() {
+        // Unreadable slices are reported with their records, and so is what is no record.
         let Ok(record) = record else { continue };
+        if record.magic != MAGIC {
+            records.pass_hole();
+            continue;
+        }
         seen.take(&record, start_ns, |record| match record.level {
             level::HCCL => hashes.get(record.item_id).is_some(),
             lvl => types
@@ -227,6 +245,7 @@ fn check_names(profile: &Profile, report: &mut Report) {
 #[derive(Default)]
 struct Seen {
     begin_zero: u64,
+    neutral: u64,
     backwards: u64,
     early: u64,
     odd_class: u64,
@@ -241,6 +260,9 @@ impl Seen {
             if !self.waiting.remove(&key) && self.waiting.len() < WAITING_MAX {
                 self.waiting.insert(key);
             }
+        } else if record.is_neutral() {
+            self.neutral += 1;
+            return;
         } else {
             self.backwards += u64::from(record.end < record.begin);
             self.early += u64::from(record.end < start_ns);
@@ -274,10 +296,16 @@ impl Seen {
             self.odd_class,
             "acl records have no known class in their type",
         );
+        let unpaired = self.waiting.iter().filter(|key| !key.is_single());
         note(
             "event-unpaired",
-            self.waiting.len() as u64,
+            unpaired.count() as u64,
             "events have no partner and are dropped",
+        );
+        note(
+            "event-neutral",
+            self.neutral,
+            "records stand for events without a partner and are dropped",
         );
         let mut warning = |rule, count: u64, message: &str| {
             if count > 0 {
@@ -322,7 +350,7 @@ fn check_ledger(profile: &Profile, counts: &TraceCounts, texts: bool, report: &m
         Err(error) => return report.unreadable(&path, &error),
     };
     if ledger.state == CaptureState::Capturing {
-        let message = "the ledger says that the capture is still running";
+        let message = "the capture is still running, or its process was killed: then msprof recover finishes it";
         report.note("ledger-open", &path, message);
         return;
     }

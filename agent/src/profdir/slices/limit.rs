@@ -72,6 +72,8 @@ impl Slices {
                 }
                 _ => {}
             }
+            // A descriptor on it would keep its space.
+            self.write_back.forget();
             if data.unlink(&done).is_ok() {
                 let bytes = control::slice_done(slice.bytes).len() as u64;
                 self.control_bytes = self.control_bytes.saturating_sub(bytes);

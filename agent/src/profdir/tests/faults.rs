@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ledger::Ledger;
+use crate::profdir::writer::RESERVE_FILE;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -26,7 +27,7 @@ impl SmallDisk {
         };
         if result != 0 {
             let error = std::io::Error::last_os_error();
-            eprintln!("skipped: a small tmpfs cannot be mounted ({error})");
+            crate::skip::skipped(format_args!("a small tmpfs cannot be mounted ({error})"));
             return None;
         }
         Some(SmallDisk(temp))
@@ -79,6 +80,16 @@ fn a_full_disk_leaves_whole_records_an_end_and_a_ledger() {
         .append(third, &big, &TraceCounts::default())
         .expect_err("still full");
     assert_eq!(error.raw_os_error(), Some(libc::ENOSPC), "{error}");
+
+    // In mid capture the account leaves the room that is kept for the end, and what was there stays.
+    let large = Ledger {
+        notes: vec!["x".repeat(512 * 1024)],
+        ..Ledger::default()
+    };
+    assert!(dir.renew_ledger(&large).is_err());
+    assert!(dir.path().join(RESERVE_FILE).exists());
+    let kept = std::fs::read_to_string(dir.path().join(LEDGER_FILE)).expect("there");
+    assert!(kept.len() < 4096 && kept.ends_with("}\n"), "{kept}");
 
     dir.finish(anchor(9)).expect("end_info has its reserve");
     let ledger = Ledger {
@@ -266,7 +277,7 @@ fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> Option<T> {
                 libc::setfsuid(NOBODY)
             };
             if now as u32 != NOBODY {
-                eprintln!("skipped: this user cannot take another one's place");
+                crate::skip::skipped(format_args!("this user cannot take another one's place"));
                 return None;
             }
             Some(act())
@@ -294,7 +305,7 @@ fn a_parent_without_write_permission_is_refused_with_the_reason() {
 #[test]
 fn a_directory_made_unwritable_in_mid_capture_is_an_error_at_the_next_new_file() {
     let temp = tempfile::tempdir().expect("temporary directory");
-    set_mode(temp.path(), 0o777);
+    set_mode(temp.path(), 0o1777);
     as_nobody(|| {
         let mut dir = create(temp.path());
         let first = dir.family(Place::Host, "aging.api_event.data", Some(40));
@@ -321,4 +332,51 @@ fn a_directory_made_unwritable_in_mid_capture_is_an_error_at_the_next_new_file()
             .expect("what was missing is made up for");
         assert_eq!(check::check(dir.path()).len(), 1, "the type has no name");
     });
+}
+
+/// What a program does that closes all descriptors it does not know and then opens files of its own: each of
+/// ours below `root` now stands for `theirs`.
+fn take_descriptors(root: &Path, theirs: &std::fs::File) -> usize {
+    use std::os::fd::AsRawFd;
+    let ours = |number: &i32| {
+        std::fs::read_link(format!("/proc/self/fd/{number}"))
+            .is_ok_and(|target| target.starts_with(root))
+    };
+    let numbers: Vec<i32> = std::fs::read_dir("/proc/self/fd")
+        .expect("descriptors")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(ours)
+        .collect();
+    for &number in &numbers {
+        // SAFETY: numbers of this test's own files below its own directory.
+        assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
+    }
+    numbers.len()
+}
+
+#[test]
+fn a_program_that_puts_its_files_in_place_of_ours_keeps_them_and_the_capture_goes_on() {
+    let temp = tempfile::tempdir().expect("temporary directory");
+    let elsewhere = tempfile::tempdir().expect("temporary directory");
+    let theirs = elsewhere.path().join("theirs");
+    let file = std::fs::File::create(&theirs).expect("create");
+    let mut dir = create(temp.path());
+    let family = dir.family(Place::Host, "aging.api_event.data", Some(40));
+    let (bytes, counts) = api_batch(0, 100);
+    dir.append(family, &bytes, &counts).expect("appended");
+    let root = dir.path().to_owned();
+    assert!(take_descriptors(&root, &file) >= 2, "directory and slice");
+    let (more, counts) = api_batch(100, 50);
+    dir.append(family, &more, &counts).expect("appended");
+    dir.write_ledger(&Ledger::default()).expect("written");
+    dir.finish(anchor(9)).expect("finished");
+    drop(dir);
+    assert_eq!(std::fs::read(&theirs).expect("theirs"), b"");
+    let slice = root.join("host/data/aging.api_event.data.slice_0");
+    assert_eq!(std::fs::read(slice).expect("slice"), [bytes, more].concat());
+    assert!(root.join("host/end_info.done").exists());
+    // Still open: not closed by us.
+    file.sync_all().expect("open");
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(b"theirs", 0).expect("open");
 }

@@ -1,9 +1,15 @@
 //! Tests of the directory as a whole: written, broken, read again, and judged by the stock parser.
 
 mod faults;
+mod foreign;
 mod golden;
+mod hostile;
+mod killed;
 mod limits;
+mod obstacles;
+mod parents;
 mod reading;
+mod recovering;
 mod scenario;
 mod stock_parser;
 mod writing;
@@ -100,9 +106,11 @@ fn slices(root: &Path) -> Vec<(String, u64)> {
 
 /// The path that an environment variable names; `None`, with a line that says so, if it is not set.
 fn from_environment(variable: &str, what: &str) -> Option<PathBuf> {
-    let path = std::env::var_os(variable).map(PathBuf::from);
+    let path = std::env::var_os(variable)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
     if path.is_none() {
-        eprintln!("skipped: {variable} is not set ({what})");
+        crate::skip::skipped(format_args!("{variable} is not set ({what})"));
     }
     path
 }

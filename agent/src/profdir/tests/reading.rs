@@ -2,7 +2,6 @@
 
 use super::check::{Severity, check};
 use super::reader::{Control, Kind, Profile, ReadError};
-use super::summary::summarize;
 use super::*;
 use crate::records::Trace;
 use std::os::unix::fs::symlink;
@@ -70,39 +69,6 @@ fn a_directory_of_ours_breaks_no_rule() {
     empty.finish(anchor(1_000_000)).expect("finished");
     let violations = check(empty.path());
     assert!(violations.is_empty(), "{violations:#?}");
-}
-
-#[test]
-fn calls_are_summed_by_level_and_name_with_event_pairs() {
-    let temp = tempfile::tempdir().expect("temporary directory");
-    let (dir, _) = scenario::write(temp.path());
-    let summary = summarize(&Profile::open(&dir).expect("opens")).expect("readable");
-    let first = &summary.rows[0];
-    assert_eq!(
-        (first.level_name(), first.name.as_str()),
-        ("model", "ModelExecute")
-    );
-    assert_eq!((first.count, first.total_ns), (3, 3 * 980_000));
-    assert_eq!(
-        (first.min_ns, first.max_ns, first.mean_ns()),
-        (980_000, 980_000, 980_000.0)
-    );
-    let copy = summary
-        .rows
-        .iter()
-        .find(|row| row.level_name() == "communication")
-        .expect("row");
-    assert_eq!(
-        (copy.name.as_str(), copy.count, copy.total_ns),
-        ("Memcpy", 1, 100_000)
-    );
-    assert!(
-        summary
-            .rows
-            .windows(2)
-            .all(|pair| pair[0].total_ns >= pair[1].total_ns)
-    );
-    assert_eq!((summary.unpaired_events, summary.dropped), (0, 0));
 }
 
 #[test]
@@ -279,7 +245,7 @@ fn hostile_entries_are_neither_followed_nor_waited_for() {
     assert!(matches!(profile.ledger(), Err(ReadError::Io { .. })));
     assert!(profile.hash_names().expect("readable").get(101).is_some());
     assert!(!broken(&dir, Severity::Fatal).is_empty());
-    assert!(summarize(&profile).is_ok());
+    assert!(profile.type_names().is_ok());
 }
 
 #[test]
@@ -341,7 +307,9 @@ proptest::proptest! {
         }
         check(&dir);
         let profile = Profile::open(&dir).expect("opens");
-        let _ = summarize(&profile);
+        let _ = (profile.type_names(), profile.hash_names());
+        let _ = profile.api().count();
+        let _ = profile.aicpu(0).count();
         let _ = profile.variable("capture_op_info").count();
     }
 }

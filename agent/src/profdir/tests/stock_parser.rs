@@ -68,7 +68,7 @@ fn the_stock_parser_exports_every_family_that_we_write() {
         "0,acl,aclrtMalloc,15.0,1,15.0,15.0,15.0,0.0",
         "0,acl,aclmdlLoadFromFile,1900.0,1,1900.0,1900.0,1900.0,0.0",
         "0,acl,aclnnAdd,410.0,1,410.0,410.0,410.0,0.0",
-        "0,runtime,DevMalloc__odd_ name,12.0,1,12.0,12.0,12.0,0.0",
+        "0,runtime,DevMalloc--odd- name,12.0,1,12.0,12.0,12.0,0.0",
         "0,runtime,KernelLaunch,80.0,1,80.0,80.0,80.0,0.0",
         "0,model,ModelLoad,1880.0,1,1880.0,1880.0,1880.0,0.0",
         "0,model,ModelExecute,1960.0,2,980.0,980.0,980.0,0.0",

@@ -2,19 +2,22 @@
 //! through every order of their atomic accesses (within a bound of preemptions) and every value that a
 //! weakly ordered load may see. `make loom` runs them.
 //!
-//! A segment holds two records here. Each word of a record is its number, so that a torn one shows; that
-//! the bytes of a record and a segment's header are never accessed by two threads without an order
-//! between them is checked by loom itself (`sync::reads`, `sync::writes`).
+//! A segment holds two records here, its first page one. Each word of a record is its number, so that a torn
+//! one shows; that the bytes of a record and a segment's header are never accessed by two threads without an
+//! order between them is checked by loom itself (`sync::reads`, `sync::writes`).
 #![cfg(loom)]
+
+mod reader;
 
 use loom::sync::atomic::{AtomicBool as Flag, Ordering};
 use loom::thread;
-use msprof_agent_core::arena::{Arena, SEGMENT_BYTES, Segment};
+use msprof_agent_core::arena::{Arena, Claim, SEGMENT_BYTES, Segment};
 use msprof_agent_core::gate::{self, Word};
-use msprof_agent_core::lanes::{Dropped, Lane, Lanes, MadeRing, RingKey};
+use msprof_agent_core::lanes::{Dropped, Lanes, RingKey, push_quick};
 use msprof_agent_core::records::{RecordSize, Trace};
 use msprof_agent_core::ring::{Consumer, Producer, capacity};
 use msprof_agent_core::sync;
+use reader::{Closed, Reader, sum, take};
 use std::sync::Arc;
 
 const SIZE: RecordSize = RecordSize::Compact;
@@ -39,22 +42,6 @@ fn record(number: u64) -> [u64; BYTES / 8] {
     [number; BYTES / 8]
 }
 
-/// The numbers of whole records.
-fn numbers(bytes: &[u8]) -> Vec<u64> {
-    // The bytes are read now, not when the consumer handed them out.
-    sync::reads(bytes.as_ptr(), bytes.len());
-    let number = |record: &[u8]| {
-        let mut words = record.chunks_exact(8).map(|word| {
-            let word: [u8; 8] = word.try_into().expect("8 bytes");
-            u64::from_ne_bytes(word)
-        });
-        let first = words.next().expect("a word");
-        assert!(words.all(|word| word == first), "torn record");
-        first
-    };
-    bytes.chunks_exact(BYTES).map(number).collect()
-}
-
 /// One ring without a lane.
 fn ring(segments: usize) -> (Arc<Arena>, Producer, Consumer) {
     let arena = Arc::new(Arena::new(segments * SEGMENT_BYTES).expect("memory"));
@@ -69,123 +56,6 @@ fn push(producer: &mut Producer, arena: &Arena, number: u64) -> bool {
     unsafe { producer.push::<BYTES>(arena, record(number).as_ptr().cast()) }
 }
 
-/// Takes what waits, as `Drain::drain_source` does.
-fn take(consumer: &mut Consumer, arena: &Arena, capture: u64) -> Vec<u64> {
-    let mut taken = Vec::new();
-    loop {
-        let readable = consumer.readable(arena, capture);
-        let found = numbers(readable.bytes);
-        let full = readable.full;
-        consumer.release(found.len() as u64);
-        let empty = found.is_empty();
-        taken.extend(found);
-        if empty || !full {
-            return taken;
-        }
-    }
-}
-
-/// One thread's lane being drained, in the order in which `Drain` does it.
-struct LaneReader {
-    lane: Arc<Lane>,
-    sources: Vec<(Arc<MadeRing>, Consumer)>,
-    taken: Vec<u64>,
-}
-
-impl LaneReader {
-    fn take(&mut self, arena: &Arena, capture: u64) {
-        while self.sources.len() < self.lane.rings() {
-            let ring = self.lane.ring(self.sources.len()).expect("made");
-            // SAFETY: the readers of one capture are closed before the next one's are made.
-            let consumer = unsafe { ring.consumer() };
-            self.sources.push((ring, consumer));
-        }
-        for (_, consumer) in &mut self.sources {
-            self.taken.extend(take(consumer, arena, capture));
-        }
-    }
-
-    fn close(&mut self, capture: u64) -> Closed {
-        for (ring, consumer) in self.sources.drain(..) {
-            ring.put_back(&consumer);
-        }
-        Closed {
-            taken: std::mem::take(&mut self.taken),
-            lost: self.lane.lost(capture).total(),
-        }
-    }
-}
-
-/// What a drain thread does with all lanes during one capture.
-struct Reader {
-    lanes: Arc<Lanes>,
-    capture: u64,
-    known: Vec<LaneReader>,
-    closed: Vec<Closed>,
-}
-
-/// One thread's share of a capture.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Closed {
-    taken: Vec<u64>,
-    lost: u64,
-}
-
-impl Reader {
-    fn new(lanes: &Arc<Lanes>, capture: u64) -> Reader {
-        Reader {
-            lanes: lanes.clone(),
-            capture,
-            known: Vec::new(),
-            closed: Vec::new(),
-        }
-    }
-
-    fn pass(&mut self) {
-        for lane in self.lanes.snapshot() {
-            if !self
-                .known
-                .iter()
-                .any(|known| Arc::ptr_eq(&known.lane, &lane))
-            {
-                self.known.push(LaneReader {
-                    lane,
-                    sources: Vec::new(),
-                    taken: Vec::new(),
-                });
-            }
-        }
-        let arena = self.lanes.arena().expect("prepared");
-        for mut lane in std::mem::take(&mut self.known) {
-            lane.take(arena, self.capture);
-            if !lane.lane.ended() {
-                self.known.push(lane);
-                continue;
-            }
-            lane.take(arena, self.capture);
-            self.closed.push(lane.close(self.capture));
-            // SAFETY: the thread has ended, and its consumers were put back.
-            unsafe { self.lanes.retire(&lane.lane) };
-        }
-    }
-
-    /// What became of the capture, lane by lane.
-    fn finish(mut self) -> Vec<Closed> {
-        self.pass();
-        let open = self.known.iter_mut().map(|lane| lane.close(self.capture));
-        self.closed.extend(open);
-        self.closed
-    }
-}
-
-fn sum(closed: Vec<Closed>) -> (Vec<u64>, u64) {
-    let lost = closed.iter().map(|lane| lane.lost).sum();
-    (
-        closed.into_iter().flat_map(|lane| lane.taken).collect(),
-        lost,
-    )
-}
-
 fn lanes(segments: usize) -> Arc<Lanes> {
     let lanes = Lanes::new(segments * SEGMENT_BYTES, 1);
     lanes.prepare().expect("memory");
@@ -193,8 +63,15 @@ fn lanes(segments: usize) -> Arc<Lanes> {
 }
 
 fn report(lanes: &Lanes, word: Word, number: u64) -> Result<(), Dropped> {
+    let record = record(number);
+    let record = record.as_ptr().cast();
     // SAFETY: a compact record.
-    unsafe { lanes.push::<BYTES>(word, KEY, TRACE, record(number).as_ptr().cast()) }
+    unsafe {
+        if push_quick::<BYTES>(word, KEY, record) {
+            return Ok(());
+        }
+        lanes.push::<BYTES>(word, KEY, TRACE, record)
+    }
 }
 
 fn word(capture: u64) -> Word {
@@ -216,7 +93,7 @@ fn records_come_out_whole_once_and_in_order_across_segments() {
         taken.extend(take(&mut consumer, &arena, 1));
         assert_eq!(taken, [1, 2, 3, 4, 5]);
         assert_eq!(consumer.published(&arena, 1), 5);
-        assert_eq!(arena.free(), 3);
+        assert_eq!(arena.charged(), consumer.pages(&arena));
     });
 }
 
@@ -243,7 +120,7 @@ fn a_full_arena_refuses_records_and_memory_that_was_drained_is_used_again() {
 
 /// Capture 1 left `before` records behind, `late` ones come while capture 2 is drained.
 fn begin_capture_while_it_is_drained(before: u64, late: u64) {
-    let (arena, mut producer, mut consumer) = ring(4);
+    let (arena, mut producer, mut consumer) = ring(5);
     producer.stamp(1);
     assert!((0..before).all(|number| push(&mut producer, &arena, 10 + number)));
     let theirs = arena.clone();
@@ -272,7 +149,7 @@ fn a_capture_that_begins_while_its_drain_reads_shows_nothing_of_the_one_before()
 fn report_while_open(mut push: impl FnMut(u64, u64)) {
     for turn in 1..=3 {
         let word = gate::load();
-        if word != Word::OFF && word != Word::ASK {
+        if word.is_capture() {
             push(word.number(), word.number() * 10 + turn);
         }
     }
@@ -282,7 +159,7 @@ fn report_while_open(mut push: impl FnMut(u64, u64)) {
 fn a_report_that_a_stop_overtakes_is_in_its_own_capture_or_in_none() {
     model(3, || {
         let (arena, mut producer, mut consumer) = ring(4);
-        gate::set(word(1));
+        gate::open(word(1));
         let theirs = arena.clone();
         // What the program itself may know: its first report has returned.
         let returned = Arc::new(Flag::new(false));
@@ -309,7 +186,7 @@ fn a_report_that_a_stop_overtakes_is_in_its_own_capture_or_in_none() {
         assert!((least..=most).contains(&(first.len() as u64)));
         // SAFETY: the former consumer is used no more.
         let mut consumer = unsafe { Consumer::new(consumer.number(), SIZE) };
-        gate::set(word(2));
+        gate::open(word(2));
         let mut second = take(&mut consumer, &arena, 2);
         let mut accepted = sender.join().expect("sender");
         second.extend(take(&mut consumer, &arena, 2));
@@ -340,20 +217,20 @@ fn memory_that_is_given_back_between_captures_is_not_that_of_a_late_report() {
         let (taken, lost) = sum(Reader::new(&lanes, 1).finish());
         assert!(taken.len() == accepted || taken.is_empty(), "{taken:?}");
         assert!(lost <= 3);
-        assert_eq!(lanes.arena().expect("prepared").free(), 2);
+        assert_eq!(lanes.arena().expect("prepared").charged(), 0);
     });
 }
 
 #[test]
 fn memory_of_a_thread_that_ended_serves_another_one() {
     model(2, || {
-        let lanes = lanes(2);
+        let lanes = lanes(1);
         let senders: Vec<_> = [10, 20]
             .map(|base| {
                 let theirs = lanes.clone();
                 thread::spawn(move || {
                     let mut result = Closed::default();
-                    for number in base + 1..=base + 3 {
+                    for number in base + 1..=base + 2 {
                         match report(&theirs, word(1), number) {
                             Ok(()) => result.taken.push(number),
                             Err(_) => result.lost += 1,
@@ -377,13 +254,13 @@ fn memory_of_a_thread_that_ended_serves_another_one() {
         reported.sort();
         assert_eq!(found, reported);
         assert!(lanes.snapshot().is_empty());
-        assert_eq!(lanes.arena().expect("prepared").free(), 2);
+        assert_eq!(lanes.arena().expect("prepared").charged(), 0);
     });
 }
 
 /// Who holds which segment, beside loom: the order in which the steps of a model are run is total.
 #[derive(Default)]
-struct Held([std::sync::atomic::AtomicBool; 3]);
+struct Held([std::sync::atomic::AtomicBool; 4]);
 
 impl Held {
     fn change(&self, segment: Option<&Segment>, begins: bool) {
@@ -398,31 +275,33 @@ impl Held {
 #[test]
 fn threads_that_take_and_return_never_hold_the_same_segment() {
     fn take_two_and_return_one(arena: &Arena, held: &Held) -> bool {
-        let first = arena.take(true);
+        let first = arena.take(Claim::First);
         held.change(first.as_ref(), true);
-        let second = arena.take(true);
+        let second = arena.take(Claim::First);
         held.change(second.as_ref(), true);
-        assert!(arena.free() <= arena.segments());
+        assert!(arena.charged() <= arena.budget());
         for segment in [&first, &second].into_iter().flatten() {
             sync::writes(arena.pointer(segment.number()), SEGMENT_BYTES);
         }
         held.change(first.as_ref(), false);
         if let Some(first) = first {
-            arena.give_back(first);
+            let whole = arena.extend(first.number());
+            arena.give_back(Segment::from_number(first.number(), whole));
         }
         second.is_some()
     }
     model(3, || {
-        let arena = Arc::new(Arena::new(3 * SEGMENT_BYTES).expect("memory"));
+        // Four segments, of which four pages may be used.
+        let arena = Arc::new(Arena::new(2 * SEGMENT_BYTES).expect("memory"));
         let held = Arc::new(Held::default());
         let (their_arena, their_held) = (arena.clone(), held.clone());
         let other = thread::spawn(move || take_two_and_return_one(&their_arena, &their_held));
         let mut kept = usize::from(take_two_and_return_one(&arena, &held));
         kept += usize::from(other.join().expect("taker"));
-        assert_eq!(arena.free(), 3 - kept);
-        let rest = std::iter::from_fn(|| arena.take(true));
+        assert_eq!(arena.charged(), kept);
+        let rest = std::iter::from_fn(|| arena.take(Claim::First));
         let rest = rest.inspect(|segment| held.change(Some(segment), true));
-        assert_eq!(rest.count(), 3 - kept);
+        assert_eq!(rest.count(), 4 - kept);
     });
 }
 
@@ -451,13 +330,42 @@ fn losses_are_seen_as_far_as_they_went_and_never_those_of_another_capture() {
 #[test]
 fn an_older_capture_that_fails_late_does_not_close_a_newer_one() {
     model(3, || {
-        gate::set(word(1));
+        gate::open(word(1));
         let drain = thread::spawn(|| gate::close(1));
         gate::close(1);
-        gate::set(word(2));
+        gate::open(word(2));
         drain.join().expect("drain");
         assert_eq!(gate::load(), word(2));
         gate::close(2);
         assert!(gate::is_off());
+    });
+}
+
+#[test]
+fn the_gate_knows_of_a_tool_that_came_while_it_was_opened_or_closed() {
+    model(3, || {
+        let tool = thread::spawn(|| gate::share(true));
+        gate::open(word(1));
+        tool.join().expect("no panic");
+        let open = gate::load();
+        assert!(open.is_capture() && open.number() == 1 && open.is_shared());
+        assert!(!open.takes_quickly(TRACE) && open.takes(TRACE));
+
+        let tool = thread::spawn(|| gate::share(false));
+        gate::close(1);
+        tool.join().expect("no panic");
+        assert_eq!(gate::load(), Word::OFF);
+    });
+}
+
+#[test]
+fn a_gate_that_its_drain_has_closed_is_not_opened_again() {
+    model(3, || {
+        gate::open(word(1));
+        let tool = thread::spawn(|| gate::share(true));
+        let drain = thread::spawn(|| gate::close(1));
+        tool.join().expect("no panic");
+        drain.join().expect("no panic");
+        assert_eq!(gate::load(), Word::ELSEWHERE);
     });
 }

@@ -4,95 +4,11 @@
 //! operator is launched, memory is copied and allocated, a collective runs, marks are set, and an
 //! aicpu kernel and a data queue report from the device.
 
+mod records;
+
 use super::*;
-use crate::records::{RecordHead, Trace, VARIABLE_MAX};
-
-/// The process's main thread and a second one.
-const MAIN: u32 = 4321;
-const SECOND: u32 = 4400;
-
-/// A record being put together field by field at offsets from its start (spec 3 section 6).
-struct Record(Vec<u8>);
-
-impl Record {
-    fn new(size: usize, lvl: u16, kind: u32, micros: u64, used: u32) -> Record {
-        let head = RecordHead {
-            magic: MAGIC,
-            level: lvl,
-            kind,
-            thread_id: MAIN,
-            data_len: used,
-            time: at(micros),
-        };
-        let mut bytes = vec![0; size];
-        bytes[..head.as_bytes().len()].copy_from_slice(head.as_bytes());
-        Record(bytes)
-    }
-
-    fn compact(lvl: u16, kind: u32, micros: u64) -> Record {
-        Record::new(64, lvl, kind, micros, 40)
-    }
-
-    fn additional(lvl: u16, kind: u32, micros: u64) -> Record {
-        Record::new(256, lvl, kind, micros, 232)
-    }
-
-    fn bytes(mut self, offset: usize, value: &[u8]) -> Record {
-        self.0[offset..offset + value.len()].copy_from_slice(value);
-        self
-    }
-
-    fn u16(self, offset: usize, value: u16) -> Record {
-        self.bytes(offset, &value.to_le_bytes())
-    }
-
-    fn u32(self, offset: usize, value: u32) -> Record {
-        self.bytes(offset, &value.to_le_bytes())
-    }
-
-    fn u64(self, offset: usize, value: u64) -> Record {
-        self.bytes(offset, &value.to_le_bytes())
-    }
-
-    fn text(self, offset: usize, value: &str) -> Record {
-        self.bytes(offset, value.as_bytes())
-    }
-}
-
-/// Ticks at this many us after the start.
-fn at(micros: u64) -> u64 {
-    START_NS + micros * 1_000
-}
-
-fn api_call(lvl: u16, kind: u32, from: u64, to: u64, item_id: u64) -> Vec<u8> {
-    ApiRecord {
-        magic: MAGIC,
-        level: lvl,
-        kind,
-        thread_id: MAIN,
-        request_id: 0,
-        begin: at(from),
-        end: at(to),
-        item_id,
-    }
-    .as_bytes()
-    .to_vec()
-}
-
-fn event(lvl: u16, kind: u32, micros: u64, request_id: u32, item_id: u64) -> Vec<u8> {
-    ApiRecord {
-        magic: MAGIC,
-        level: lvl,
-        kind,
-        thread_id: SECOND,
-        request_id,
-        begin: at(micros),
-        end: ApiRecord::EVENT_END,
-        item_id,
-    }
-    .as_bytes()
-    .to_vec()
-}
+use crate::records::Trace;
+use records::*;
 
 /// Ids of the strings of this capture.
 const STRINGS: [(u64, &str); 16] = [
@@ -325,43 +241,6 @@ fn host_families() -> Vec<FamilyOfRecords> {
     ]
 }
 
-fn memory(micros: u64, size: i64, total: u64) -> Vec<u8> {
-    Record::additional(level::NODE, 6, micros)
-        .u64(24, 0x1000)
-        .u64(32, size as u64)
-        .u64(40, 101)
-        .u64(48, total)
-        .u64(56, 65_536)
-        .u32(68, 20)
-        .0
-}
-
-fn mark(from: u64, to: u64, kind: u32, message: &str) -> Vec<u8> {
-    Record::additional(level::TX, 0, from)
-        .u32(36, MAIN)
-        .u32(40, MAIN)
-        .u32(44, 7)
-        .u32(48, kind)
-        .u64(64, at(from))
-        .u64(72, at(to))
-        .text(100, message)
-        .0
-}
-
-/// An operator of a captured graph with tensors, 44 bytes each.
-fn variable(tensors: u32) -> Vec<u8> {
-    let size = 88 + tensors as usize * 44;
-    assert!(size <= VARIABLE_MAX);
-    Record::new(size, level::RUNTIME, 805, 8_000, size as u32 - 24)
-        .u64(48, 101)
-        .u32(84, tensors)
-        .0
-}
-
-fn aicpu(kind: u32, micros: u64) -> Record {
-    Record::additional(level::AICPU, kind, micros)
-}
-
 /// Families of device 0.
 fn device_families() -> Vec<FamilyOfRecords> {
     vec![
@@ -407,17 +286,6 @@ fn device_families() -> Vec<FamilyOfRecords> {
             ],
         ),
     ]
-}
-
-/// One line of the device's task scheduler log.
-fn task_log(end: u16, kind: u16, stream: u16, task: u16, micros: u64) -> Vec<u8> {
-    Record(vec![0; 64])
-        .u16(0, end | kind << 10)
-        .u16(2, 0x6BD3)
-        .u16(4, stream)
-        .u16(6, task)
-        .u64(8, at(micros))
-        .0
 }
 
 /// Writes the whole capture and returns its directory and what was appended, by trace.

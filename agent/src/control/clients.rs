@@ -1,0 +1,526 @@
+//! Who is connected to the control socket, and whose turn it is.
+//!
+//! One client at a time holds the session; others are turned away the way they understand. Starts and
+//! stops run elsewhere (`operation`) and post what becomes of them. Used by the server's thread alone.
+
+#![forbid(unsafe_code)]
+
+use super::client::{Client, PARAMS_LIMIT, Phase, SILENCE};
+use super::connection::{Connection, PeerState};
+use super::extension::{Detach, Hello, Holder, PARAMS_KEY, PROTOCOL_VERSION, feature};
+use super::operation::{self, Event, Posted, Task};
+use super::owner::{Shared, Waker};
+use super::reply::{answer, capture, greet, status_reply};
+use super::server::timespec;
+use super::session::{Demand, Facts, Session};
+use super::wire::{PARAMS_SIZE, decode_params, kind, status};
+use crate::capture::{Origin, Request};
+use crate::clock::Moment;
+use crate::params::Params;
+use crate::process;
+use crate::process::peer::Peer;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rustix::event::{PollFd, PollFlags};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a client has at least for its params, or to close after its last answer, or to be turned away in
+/// silence, when others wait for its place: a stock client that waits gives up after 1 s.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Clients at once; more wait in the backlog.
+const CONNECTIONS_MAX: usize = 16;
+/// When a capture that has reached its limit of time could not be stopped, it is tried again after this.
+const STOP_AGAIN: Duration = Duration::from_secs(5);
+/// What the account of such a capture says.
+const TIME_LIMIT_NOTE: &str = "nobody stopped it: it ended at its limit of time (--max-duration)";
+
+/// All clients of the socket.
+pub(super) struct Clients {
+    shared: Arc<Shared>,
+    wake: Arc<Waker>,
+    events: (Sender<Posted>, Receiver<Posted>),
+    clients: Vec<Client>,
+    /// Number of the session that may give commands.
+    holder: Option<u64>,
+    /// Starts and stops under way whose client is gone. Until they have ended, the next client's commands
+    /// wait: it must not meet a capture that is about to be stopped.
+    orphans: u32,
+    sessions: u64,
+    /// A capture that has reached its limit of time and is being stopped, and when that is tried again.
+    over_time: Option<(u64, Moment)>,
+}
+
+impl Clients {
+    /// Nobody is connected; `wake` has the server's thread call [`Clients::serve`].
+    pub(super) fn new(shared: Arc<Shared>, wake: Arc<Waker>) -> Clients {
+        Clients {
+            shared,
+            wake,
+            events: unbounded(),
+            clients: Vec::new(),
+            holder: None,
+            orphans: 0,
+            sessions: 0,
+            over_time: None,
+        }
+    }
+
+    /// When something has to be done although nothing came.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        let clients = self.clients.iter().filter_map(Client::deadline);
+        let capture = self.time_limit().map(|(_, at)| at);
+        clients.chain(capture).min()
+    }
+
+    /// The running capture and when it is to be stopped, if it has a limit of time.
+    fn time_limit(&self) -> Option<(u64, Moment)> {
+        let (number, at) = self.shared.captures.time_limit()?;
+        match self.over_time {
+            Some((stopped, again)) if stopped == number => Some((number, again)),
+            _ => Some((number, at)),
+        }
+    }
+
+    /// Stops a capture that nobody has stopped in its time.
+    fn end_over_time(&mut self) {
+        if let Some((number, at)) = self.time_limit()
+            && at.has_come()
+        {
+            self.over_time = Some((number, Moment::now() + STOP_AGAIN));
+            tracing::warn!("{TIME_LIMIT_NOTE}");
+            self.stop_for_nobody(number, Some(TIME_LIMIT_NOTE));
+        }
+    }
+
+    /// What poll is to watch.
+    pub(super) fn sockets(&self) -> Vec<(BorrowedFd<'_>, PollFlags)> {
+        self.clients
+            .iter()
+            .map(|client| (client.connection.socket(), client.wanted()))
+            .collect()
+    }
+
+    /// Does all that is to be done: for operations that went on, for clients that sent something or are late.
+    pub(super) fn serve(&mut self) {
+        while let Ok(posted) = self.events.1.try_recv() {
+            self.handle_event(posted);
+        }
+        self.end_over_time();
+        for index in (0..self.clients.len()).rev() {
+            if self.serve_client(index) == PeerState::Gone {
+                let client = self.clients.swap_remove(index);
+                self.client_gone(&client);
+            }
+        }
+    }
+
+    /// Until when there is no room for another client; none if there is some now.
+    pub(super) fn full_until(&self) -> Option<Moment> {
+        if self.clients.len() < CONNECTIONS_MAX {
+            return None;
+        }
+        let replaceable = self.first_replaceable().map(|(since, _)| since + PATIENCE);
+        let until = self.deadline().into_iter().chain(replaceable).min();
+        Some(until.unwrap_or_else(|| Moment::now() + PATIENCE))
+    }
+
+    /// Makes room for another client, if need be: of those who are in no session the one goes that was the
+    /// first to have its turn, if it had some time for it.
+    pub(super) fn make_room(&mut self) -> bool {
+        if self.clients.len() < CONNECTIONS_MAX {
+            return true;
+        }
+        let now = Moment::now();
+        match self.first_replaceable() {
+            Some((since, index)) if since + PATIENCE <= now => {
+                self.clients.swap_remove(index);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Who may have to give its place to another, and since when: the first that said nothing, or is turned
+    /// away, or did not close after its last answer, or let its session expire.
+    fn first_replaceable(&self) -> Option<(Moment, usize)> {
+        let clients = self.clients.iter().enumerate();
+        let others = clients.filter(|(_, client)| {
+            let number = client.session().map(|session| session.number);
+            number.is_none() || number != self.holder
+        });
+        others
+            .filter_map(|(index, client)| Some((client.replaceable_since()?, index)))
+            .min()
+    }
+
+    /// Somebody has connected.
+    pub(super) fn admit(&mut self, connection: Connection) {
+        self.clients.push(Client {
+            connection,
+            phase: Phase::Params {
+                since: Moment::now(),
+            },
+        });
+    }
+
+    /// A program that closes all descriptors closes our clients' too.
+    pub(super) fn drop_lost_descriptors(&mut self) {
+        for index in (0..self.clients.len()).rev() {
+            if !self.clients[index].connection.is_intact() {
+                let client = self.clients.swap_remove(index);
+                self.client_gone(&client);
+            }
+        }
+    }
+
+    /// Reads, answers and times out one client. Called at every turn: cheap when nothing is there.
+    fn serve_client(&mut self, index: usize) -> PeerState {
+        let client = &mut self.clients[index];
+        let state = client.connection.receive();
+        if client.connection.flush() == PeerState::Gone {
+            return PeerState::Gone;
+        }
+        let now = Moment::now();
+        match &client.phase {
+            Phase::Params { since } => {
+                let late = now >= *since + PARAMS_LIMIT;
+                if client.connection.input().len() >= PARAMS_SIZE {
+                    self.take_params(index);
+                } else if late {
+                    return PeerState::Gone;
+                }
+            }
+            Phase::Silence { since } if now >= *since + SILENCE => return PeerState::Gone,
+            Phase::Silence { .. } => {}
+            Phase::Closing => {
+                if client
+                    .connection
+                    .closing_until()
+                    .is_none_or(|until| now >= until)
+                {
+                    return PeerState::Gone;
+                }
+            }
+            Phase::Session(session) => {
+                if session.deadline().is_some_and(|until| now >= until) {
+                    tracing::warn!("a client left a message unfinished");
+                    return PeerState::Gone;
+                }
+                self.serve_session(index);
+            }
+        }
+        state
+    }
+
+    /// Commands that came before the client went are carried out as far as they go.
+    fn serve_session(&mut self, index: usize) {
+        loop {
+            if self.orphans > 0 {
+                return;
+            }
+            let before = self.clients[index].connection.input().len();
+            let holder = self.holder;
+            let demand = self.with_session(index, |session, connection, facts| {
+                if Some(session.number) == holder {
+                    session.next(connection, facts)
+                } else {
+                    session.next_after_expiry(connection)
+                }
+            });
+            self.meet(index, demand);
+            let client = &self.clients[index];
+            let after = client.connection.input().len();
+            if after == before || !matches!(client.phase, Phase::Session(_)) {
+                return;
+            }
+        }
+    }
+
+    fn with_session(
+        &mut self,
+        index: usize,
+        f: impl FnOnce(&mut Session, &mut Connection, &Facts<'_>) -> Demand,
+    ) -> Demand {
+        let shared = &self.shared;
+        let facts = Facts {
+            status: &|| shared.captures.status(),
+            capturing: &|| shared.captures.is_capturing(),
+            clients_capture: &|| matches!(shared.captures.running(), Some((Origin::Client(_), _))),
+            devices: &|| shared.components.devices(),
+            capture: &|| shared.captures.current().map(capture),
+        };
+        let client = &mut self.clients[index];
+        match &mut client.phase {
+            Phase::Session(session) => f(session, &mut client.connection, &facts),
+            _ => Demand::None,
+        }
+    }
+
+    fn meet(&mut self, index: usize, demand: Demand) {
+        let task = match demand {
+            Demand::None => return,
+            Demand::End => {
+                self.end_session(index);
+                return;
+            }
+            Demand::Stop => Task::Stop {
+                only: None,
+                note: None,
+            },
+            Demand::Start(detach) => {
+                let client = &self.clients[index];
+                let Some(session) = client.session() else {
+                    return;
+                };
+                let Holder { uid, pid } = client.connection.peer;
+                let peer = Peer { uid, pid };
+                let limit_ms = detach
+                    .map(|Detach { limit_ms }| limit_ms)
+                    .filter(|&ms| ms > 0);
+                Task::Start(Box::new(Request {
+                    params: session.params.clone(),
+                    origin: match detach {
+                        Some(_) => Origin::Detached(peer),
+                        None => Origin::Client(peer),
+                    },
+                    default_dir: self.shared.default_dir.clone(),
+                    allow_shared_dir: self.shared.allow_shared_dir,
+                    need_device: self.shared.need_device,
+                    time_limit: limit_ms.map(Duration::from_millis),
+                }))
+            }
+        };
+        let client = &self.clients[index];
+        let Holder { uid, pid } = client.connection.peer;
+        let name = match task {
+            Task::Start(_) => "start",
+            Task::Stop { .. } => "stop",
+        };
+        tracing::info!("{name} by uid {uid}, pid {pid}");
+        let Some(number) = client.session().map(|session| session.number) else {
+            return;
+        };
+        if let Err(error) = self.run(task, number) {
+            self.with_session(index, |session, connection, _| {
+                session.operation_failed(connection, &error);
+                Demand::None
+            });
+        }
+    }
+
+    fn run(&self, task: Task, session: u64) -> std::io::Result<()> {
+        let wake_end = self.wake.clone();
+        let events = self.events.0.clone();
+        let captures = self.shared.captures.clone();
+        operation::run(task, session, captures, events, move || wake_end.wake())
+    }
+
+    fn handle_event(&mut self, posted: Posted) {
+        let index = self.client_of(posted.session);
+        let Some(index) = index else {
+            if matches!(posted.event, Event::Progress(_)) {
+                return;
+            }
+            self.orphans = self.orphans.saturating_sub(1);
+            // The client went while its start was under way: nobody could ever stop it.
+            if let Event::Started(Ok(started)) = posted.event {
+                self.stop_for_nobody(started.number, None);
+            }
+            return;
+        };
+        let demand = self.with_session(index, |session, connection, facts| {
+            session.event(connection, posted.event, facts)
+        });
+        self.meet(index, demand);
+    }
+
+    fn take_params(&mut self, index: usize) {
+        let now = Moment::now();
+        let client = &mut self.clients[index];
+        let Some(bytes) = client.connection.input().first_chunk::<PARAMS_SIZE>() else {
+            return;
+        };
+        let announced = decode_params(bytes).is_ok_and(|text| text.contains(PARAMS_KEY));
+        let params = decode_params(bytes)
+            .map_err(|error| error.to_string())
+            .and_then(|text| Params::parse(text).map_err(|error| error.to_string()));
+        client.connection.take(PARAMS_SIZE);
+        let params = match params {
+            Ok(params) => params,
+            Err(error) => {
+                tracing::warn!("{error}");
+                if announced {
+                    let hello = Hello {
+                        error: Some(error),
+                        ..self.hello()
+                    };
+                    greet(&mut self.clients[index].connection, &hello);
+                } else {
+                    answer(&mut client.connection, kind::PARAMS_REPLY, status::FAILED);
+                }
+                self.clients[index].close(now);
+                return;
+            }
+        };
+        if let Some(looks) = params.announcement().filter(|announced| announced.look) {
+            let hello = self.hello_to_look(looks.account);
+            let client = &mut self.clients[index];
+            greet(&mut client.connection, &hello);
+            client.close(now);
+            return;
+        }
+        self.yield_expired();
+        let mut hello = self.hello();
+        if let Some(holder) = self.session_holder() {
+            let client = &mut self.clients[index];
+            if params.announcement().is_some() {
+                hello.busy = Some(holder);
+                greet(&mut client.connection, &hello);
+                client.close(now);
+            } else {
+                client.phase = Phase::Silence { since: now };
+            }
+            return;
+        }
+        self.sessions += 1;
+        self.holder = Some(self.sessions);
+        let limits = self.shared.limits;
+        let client = &mut self.clients[index];
+        let session = Session::open(
+            self.sessions,
+            params,
+            limits,
+            &mut client.connection,
+            &hello,
+        );
+        client.phase = Phase::Session(Box::new(session));
+        self.serve_session(index);
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            protocol: PROTOCOL_VERSION,
+            agent_version: crate::VERSION.into(),
+            pid: process::current_pid(),
+            devices: self.shared.components.devices(),
+            disabled: self.shared.captures.disabled(),
+            features: [feature::DETACH, feature::LOOK].map(str::to_owned).into(),
+            capture: self.shared.captures.current().map(capture),
+            needs_device: self.shared.need_device,
+            ..Hello::default()
+        }
+    }
+
+    /// For a client that wants no session: who has it, and what is captured.
+    fn hello_to_look(&self, account: bool) -> Hello {
+        let mut hello = self.hello();
+        hello.busy = self.session_holder();
+        if account {
+            let status = self.shared.captures.status();
+            let reply = status_reply(status, hello.devices.clone(), hello.capture.clone());
+            hello.status = Some(Box::new(reply));
+        }
+        hello
+    }
+
+    /// An idle session gives way to a new client; its next command is answered with a disconnect.
+    fn yield_expired(&mut self) {
+        let capturing = self.shared.captures.is_capturing();
+        let expired = self
+            .holder
+            .and_then(|number| self.client_of(number))
+            .and_then(|index| self.clients[index].session())
+            .is_some_and(|session| !capturing && session.is_expired());
+        if expired {
+            self.holder = None;
+        }
+    }
+
+    /// Number of the client that has the session of that number.
+    fn client_of(&self, session: u64) -> Option<usize> {
+        self.clients
+            .iter()
+            .position(|client| client.session().is_some_and(|s| s.number == session))
+    }
+
+    fn session_holder(&self) -> Option<Holder> {
+        let index = self.client_of(self.holder?)?;
+        Some(self.clients[index].connection.peer.clone())
+    }
+
+    fn end_session(&mut self, index: usize) {
+        let Some(number) = self.clients[index].session().map(|session| session.number) else {
+            return;
+        };
+        self.clients[index].close(Moment::now());
+        self.released(number);
+    }
+
+    fn client_gone(&mut self, client: &Client) {
+        if let Some(session) = client.session() {
+            self.orphans += u32::from(session.is_busy());
+            self.released(session.number);
+        }
+    }
+
+    /// A session has ended: so does the capture that its client started.
+    fn released(&mut self, number: u64) {
+        if self.holder != Some(number) {
+            return;
+        }
+        self.holder = None;
+        if let Some((Origin::Client(_), capture)) = self.shared.captures.running() {
+            tracing::info!("the client has gone: its capture ends");
+            self.stop_for_nobody(capture, None);
+        }
+    }
+
+    fn stop_for_nobody(&mut self, capture: u64, note: Option<&'static str>) {
+        let task = Task::Stop {
+            only: Some(capture),
+            note,
+        };
+        match self.run(task, 0) {
+            Ok(()) => self.orphans += 1,
+            Err(error) => {
+                tracing::error!("a capture that nobody stops could not be stopped: {error}");
+            }
+        }
+    }
+
+    /// Tells everybody that the socket is no more.
+    pub(super) fn say_farewell(&mut self) {
+        let now = Moment::now();
+        for client in &mut self.clients {
+            if let Phase::Session(session) = &client.phase {
+                let reason = "the program has finalized profiling";
+                session.disconnect(&mut client.connection, 0, reason);
+            }
+            client.close(now);
+        }
+    }
+
+    /// Gives the clients that were told of the end some time to close: closing first can kill the stock
+    /// client.
+    pub(super) fn linger(&mut self) {
+        while !self.clients.is_empty() {
+            let deadline = self.deadline();
+            let timeout = deadline.map(|at| timespec(at.remaining()));
+            let sockets: Vec<_> = self.clients.iter().map(|c| c.connection.socket()).collect();
+            let mut fds: Vec<_> = sockets
+                .iter()
+                .map(|s| PollFd::new(s, PollFlags::IN))
+                .collect();
+            let _ = rustix::event::poll(&mut fds, timeout.as_ref());
+            let now = Moment::now();
+            self.clients.retain_mut(|client| {
+                client.connection.receive() == PeerState::Open
+                    && client
+                        .connection
+                        .closing_until()
+                        .is_some_and(|until| now < until)
+            });
+        }
+    }
+}
