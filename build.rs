@@ -4,19 +4,22 @@
 //! `make header` sets); a test fails when the two differ.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Sources in the order in which their declarations appear.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 11] = [
     "ffi/types.rs",
     "ffi/own.rs",
     "ffi/lifecycle.rs",
     "ffi/reports.rs",
     "ffi/registry.rs",
+    "ffi/profile_callback.rs",
     "ffi/reporter.rs",
     "ffi/device_side.rs",
     "ffi/aclprof.rs",
     "ffi/stamps.rs",
+    "ffi/mstx.rs",
 ];
 const HEADER: &str = "msprof_agent.h";
 
@@ -35,6 +38,9 @@ fn main() {
     );
 
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libmsprof_agent.so");
+    // Functions of the ABI that call each other mean ours, also where another library's come first in the order of
+    // symbols.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic");
     // Component handlers, thread-exit hooks and the atfork handler point into the library for the life
     // of the process.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
@@ -51,8 +57,22 @@ fn write_header(root: &Path, out: &Path) {
     let bindings = builder
         .generate()
         .expect("the C declarations can be generated");
-    bindings.write_to_file(out.join(HEADER));
+    let mut text = Vec::new();
+    bindings.write(&mut text);
+    let text = String::from_utf8(text).expect("the header is UTF-8");
+    let text: String = text.split_inclusive('\n').map(in_old_comments).collect();
+    fs::write(out.join(HEADER), &text).expect("the header can be written");
     if env::var_os("MSPROF_AGENT_UPDATE_HEADER").is_some_and(|value| value == "1") {
-        bindings.write_to_file(root.join("include").join(HEADER));
+        let committed = root.join("include").join(HEADER);
+        fs::write(committed, &text).expect("the header can be written");
+    }
+}
+
+/// cbindgen says what it closes in comments that C89 does not have.
+fn in_old_comments(line: &str) -> String {
+    let closes = line.starts_with(['#', '}']);
+    match line.trim_end().split_once("// ").filter(|_| closes) {
+        Some((code, comment)) => format!("{code}/* {comment} */\n"),
+        None => line.to_owned(),
     }
 }

@@ -1,5 +1,6 @@
 //! The panic boundary that every export goes through, and what each result type becomes on a panic.
 
+pub use msprof_agent_core::report::{BAD_ARGUMENT, SUCCESS};
 use msprof_agent_core::{agent, process};
 use std::ffi::{CStr, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,10 +13,6 @@ pub trait OnPanic {
 
 /// MSPROF_ERROR.
 pub const ERROR: i32 = 5;
-/// Success.
-pub const SUCCESS: i32 = 0;
-/// Null pointer, null handler, bad length.
-pub const BAD_ARGUMENT: i32 = -1;
 
 impl OnPanic for i32 {
     const VALUE: i32 = ERROR;

@@ -3,7 +3,8 @@
 use crate::reports::{
     MsprofGetBatchReportMaxSize, MsprofReportAdditionalInfo, MsprofReportBatchAdditionalInfo,
 };
-use msprof_agent_core::gate::{self, Word};
+use crate::stock::pass_on;
+use msprof_agent_core::gate;
 use msprof_agent_core::records::Trace;
 use std::ffi::{c_char, c_void};
 
@@ -12,10 +13,14 @@ const AICPU_FEATURE: u64 = 0x8;
 
 /// Whether a feature is switched on by the running capture: 1 or 0. Known here is the aicpu trace, 0x8.
 #[unsafe(no_mangle)]
-pub extern "C" fn AdprofCheckFeatureIsOn(feature: u64) -> i32 {
+pub extern "C-unwind" fn AdprofCheckFeatureIsOn(feature: u64) -> i32 {
+    pass_on!(AdprofCheckFeatureIsOn(feature));
+    is_feature_on(feature)
+}
+
+pub(crate) fn is_feature_on(feature: u64) -> i32 {
     let word = gate::load();
-    let capturing = word != Word::OFF && word != Word::ASK;
-    i32::from(capturing && feature & AICPU_FEATURE != 0 && word.takes(Trace::Aicpu))
+    i32::from(word.is_capture() && feature & AICPU_FEATURE != 0 && word.takes(Trace::Aicpu))
 }
 
 /// As MsprofReportAdditionalInfo.
@@ -23,11 +28,12 @@ pub extern "C" fn AdprofCheckFeatureIsOn(feature: u64) -> i32 {
 /// # Safety
 /// As MsprofReportAdditionalInfo.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AdprofReportAdditionalInfo(
+pub unsafe extern "C-unwind" fn AdprofReportAdditionalInfo(
     aging: u32,
     data: *const c_void,
     len: u32,
 ) -> i32 {
+    pass_on!(AdprofReportAdditionalInfo(aging, data, len));
     // SAFETY: the same contract.
     unsafe { MsprofReportAdditionalInfo(aging, data, len) }
 }
@@ -37,18 +43,20 @@ pub unsafe extern "C" fn AdprofReportAdditionalInfo(
 /// # Safety
 /// As MsprofReportBatchAdditionalInfo.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AdprofReportBatchAdditionalInfo(
+pub unsafe extern "C-unwind" fn AdprofReportBatchAdditionalInfo(
     aging: u32,
     data: *const c_void,
     len: u32,
 ) -> i32 {
+    pass_on!(AdprofReportBatchAdditionalInfo(aging, data, len));
     // SAFETY: the same contract.
     unsafe { MsprofReportBatchAdditionalInfo(aging, data, len) }
 }
 
 /// As MsprofGetBatchReportMaxSize.
 #[unsafe(no_mangle)]
-pub extern "C" fn AdprofGetBatchReportMaxSize(kind: u32) -> usize {
+pub extern "C-unwind" fn AdprofGetBatchReportMaxSize(kind: u32) -> usize {
+    pass_on!(AdprofGetBatchReportMaxSize(kind));
     MsprofGetBatchReportMaxSize(kind)
 }
 
@@ -57,7 +65,8 @@ pub extern "C" fn AdprofGetBatchReportMaxSize(kind: u32) -> usize {
 /// # Safety
 /// As MsprofGetHashId.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn AdprofGetHashId(text: *const c_char, len: usize) -> u64 {
+pub unsafe extern "C-unwind" fn AdprofGetHashId(text: *const c_char, len: usize) -> u64 {
+    pass_on!(AdprofGetHashId(text, len));
     // SAFETY: the same contract.
     unsafe { crate::registry::MsprofGetHashId(text, len) }
 }

@@ -6,19 +6,21 @@ use crate::types::{
     MSPROF_AGENT_INERT, MsprofAgentStatus,
 };
 use msprof_agent_core::agent::Agent;
-use msprof_agent_core::{VERSION, report};
+use msprof_agent_core::{VERSION, VERSION_MARKER, report};
 use std::ffi::{OsStr, c_char};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// Version with its terminating NUL.
-const VERSION_TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
-const _: () = assert!(VERSION_TEXT.len() == VERSION.len() + 1);
+/// The version with its terminating NUL, behind the words by which it is found in the library's file.
+static VERSION_TEXT: &str = concat!("libmsprof_agent version ", env!("CARGO_PKG_VERSION"), "\0");
+const _: () = assert!(VERSION_TEXT.len() == VERSION_MARKER.len() + VERSION.len() + 1);
 
 /// Version of the library, such as "0.1.0"; a static string.
 #[unsafe(no_mangle)]
-pub extern "C" fn msprof_agent_version() -> *const c_char {
-    VERSION_TEXT.as_ptr().cast()
+pub extern "C-unwind" fn msprof_agent_version() -> *const c_char {
+    // One text for both: what is called cannot be left out by a linker.
+    let marker = VERSION_TEXT.as_ptr().cast::<c_char>();
+    marker.wrapping_add(VERSION_MARKER.len())
 }
 
 /// Fills in the state of the agent. Set `status->size` to sizeof(MsprofAgentStatus) before. Never waits
@@ -27,7 +29,7 @@ pub extern "C" fn msprof_agent_version() -> *const c_char {
 /// # Safety
 /// `status` is null or valid for reads and writes of `status->size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msprof_agent_status(status: *mut MsprofAgentStatus) -> i32 {
+pub unsafe extern "C-unwind" fn msprof_agent_status(status: *mut MsprofAgentStatus) -> i32 {
     const SMALLEST: usize = std::mem::offset_of!(MsprofAgentStatus, captures);
     guard(|| {
         if status.is_null() {
@@ -83,7 +85,10 @@ fn state_of(agent: &Agent, size: u32) -> MsprofAgentStatus {
 /// # Safety
 /// Both pointers are null or C strings.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msprof_agent_start(options: *const c_char, output: *const c_char) -> i32 {
+pub unsafe extern "C-unwind" fn msprof_agent_start(
+    options: *const c_char,
+    output: *const c_char,
+) -> i32 {
     used(|agent| {
         // SAFETY: by this function's contract.
         let (options, output) = unsafe { (c_bytes(options), c_bytes(output)) };
@@ -116,7 +121,7 @@ pub unsafe extern "C" fn msprof_agent_start(options: *const c_char, output: *con
 /// # Safety
 /// `path` is null or valid for writes of `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msprof_agent_stop(path: *mut c_char, size: usize) -> i32 {
+pub unsafe extern "C-unwind" fn msprof_agent_stop(path: *mut c_char, size: usize) -> i32 {
     used(|agent| {
         let stopped = match agent.stop() {
             Ok(stopped) => stopped,
@@ -147,7 +152,7 @@ pub unsafe extern "C" fn msprof_agent_stop(path: *mut c_char, size: usize) -> i3
 /// # Safety
 /// `name` is null or a C string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msprof_agent_push(name: *const c_char) -> i32 {
+pub unsafe extern "C-unwind" fn msprof_agent_push(name: *const c_char) -> i32 {
     guard(|| {
         // SAFETY: by this function's contract.
         match unsafe { c_bytes(name) } {
@@ -161,7 +166,7 @@ pub unsafe extern "C" fn msprof_agent_push(name: *const c_char) -> i32 {
 /// Closes the innermost named range of the calling thread. Returns 0, or 5 when none was opened in the
 /// running capture.
 #[unsafe(no_mangle)]
-pub extern "C" fn msprof_agent_pop() -> i32 {
+pub extern "C-unwind" fn msprof_agent_pop() -> i32 {
     guard(|| if report::pop_range() { SUCCESS } else { ERROR })
 }
 
@@ -171,7 +176,7 @@ pub extern "C" fn msprof_agent_pop() -> i32 {
 /// # Safety
 /// `text` is null or valid for writes of `size` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msprof_agent_last_error(text: *mut c_char, size: usize) -> usize {
+pub unsafe extern "C-unwind" fn msprof_agent_last_error(text: *mut c_char, size: usize) -> usize {
     guard(|| {
         let agent = msprof_agent_core::agent::current();
         let error = agent.disabled().unwrap_or_else(|| agent.last_error());

@@ -1,6 +1,7 @@
 //! The old reporter interface, `MsprofReportData` (spec 2 section 2.3).
 
 use crate::boundary::{BAD_ARGUMENT, SUCCESS, c_slice, used};
+use crate::stock::pass_on;
 use crate::types::{ReporterData, ReporterHash};
 use msprof_agent_core::agent::Agent;
 use msprof_agent_core::{gate, report};
@@ -33,12 +34,13 @@ const REPORT_MAX: u32 = 65_536;
 /// `data` is null or valid for reads and writes of `len` bytes; what it points to is valid for the
 /// length it says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn MsprofReportData(
+pub unsafe extern "C-unwind" fn MsprofReportData(
     module: u32,
     kind: u32,
     data: *mut c_void,
     len: u32,
 ) -> i32 {
+    pass_on!(MsprofReportData(module, kind, data, len));
     used(|agent| {
         // SAFETY: by this function's contract.
         let result = unsafe { report_data(agent, module, kind, data, len) };

@@ -1,5 +1,5 @@
-//! The records as a C program fills them in (spec 2 section 2.2). Layouts are those of
-//! `msprof_agent_core::records`, which the asserts below hold together.
+//! The types of the ABI as a C program sees them: records (spec 2 section 2.2), callbacks, and the structs of
+//! single calls. Records have the layout of `msprof_agent_core::records`, which the asserts below hold together.
 
 use msprof_agent_core::records::{AdditionalRecord, ApiRecord, CompactRecord};
 use std::ffi::{c_char, c_void};
@@ -123,6 +123,13 @@ pub type MsprofCommandHandle =
 
 /// Receives raw data; see MsprofSubscribeRawData.
 pub type MsprofRawDataCallback = Option<unsafe extern "C" fn(data: *mut c_void) -> i32>;
+
+/// Writes the table of a mstx module, pointers to places for function pointers, and its length. Returns 0.
+pub type MsprofMstxGetter =
+    Option<unsafe extern "C" fn(module: i32, table: *mut *mut *mut c_void, size: *mut u32) -> i32>;
+
+/// Fills in the tables that its argument gives out. Returns 0.
+pub type MsprofMstxInit = Option<unsafe extern "C-unwind" fn(getter: MsprofMstxGetter) -> i32>;
 
 /// State of the agent, filled in by msprof_agent_status.
 #[repr(C)]
