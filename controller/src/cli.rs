@@ -9,10 +9,12 @@ pub use own::OWN;
 pub use verb::{VERBS, Verb};
 
 use crate::command::{Command, shown};
+use crate::export;
+use crate::inject::Inject;
 use crate::launch::{self, Application};
 use msprof_agent_core::options::rule::Rule;
 use msprof_agent_core::options::{self, OptionError, Options, TABLE, split_option, split_words};
-use own::{AGENT_LIB, APPLICATION, DYNAMIC, ENVIRONMENT, PID};
+use own::{AGENT_LIB, APPLICATION, DYNAMIC, ENVIRONMENT, INJECT, PID};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,10 +23,12 @@ use std::path::{Path, PathBuf};
 pub enum Invocation {
     /// Show the options.
     Help,
-    /// Show the version.
-    Version,
+    /// Show the versions: ours and that of the library, which `--agent-lib` may have named before.
+    Version(Option<PathBuf>),
     /// `--dynamic=on`.
     Dynamic(Dynamic),
+    /// `--export`, with all arguments.
+    Export(Vec<OsString>),
     /// A verb and its arguments: `msprof <verb> ...`.
     Verb(&'static Verb, Vec<OsString>),
 }
@@ -47,6 +51,8 @@ pub enum Whom {
     Launch {
         /// What to run.
         application: Application,
+        /// `--inject`.
+        inject: Inject,
         /// `--agent-lib`.
         agent: Option<PathBuf>,
     },
@@ -58,6 +64,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
     if let Some(verb) = VERBS.iter().find(|verb| Some(verb.name) == first) {
         let rest = arguments.into_iter().skip(1).collect();
         return Ok(Invocation::Verb(verb, rest));
+    }
+    if export::is_asked(&arguments) {
+        return Ok(Invocation::Export(arguments));
     }
     match (first, arguments.len()) {
         (None, 0) => return Err(UsageError::Nothing),
@@ -76,7 +85,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Invocation, UsageError> {
         };
         match text {
             "-h" | "--help" => return Ok(Invocation::Help),
-            "-V" | "--version" => return Ok(Invocation::Version),
+            "-V" | "--version" => return Ok(Invocation::Version(given.agent)),
             "--" => {
                 given.trailing = words.collect();
                 break;
@@ -126,6 +135,7 @@ fn valid_range(name: &str) -> Result<String, OptionError> {
         Ok(spec) => Ok(spec.rule.to_string()),
         Err(_) => {
             let known = OWN.iter().map(|own| own.name);
+            let known = known.chain([export::EXPORT]);
             let known = known.chain(TABLE.iter().map(|spec| spec.name));
             Err(OptionError::Unknown {
                 option: name.to_owned(),
@@ -145,6 +155,7 @@ struct Given {
     pids: Vec<u32>,
     application: Option<Vec<OsString>>,
     environment: Vec<(String, String)>,
+    inject: Option<Inject>,
     agent: Option<PathBuf>,
     trailing: Vec<OsString>,
 }
@@ -168,6 +179,10 @@ impl Given {
             ENVIRONMENT => {
                 self.environment = launch::parse_environment(value)
                     .map_err(|why| invalid(ENVIRONMENT, value, &why))?;
+            }
+            INJECT => {
+                Rule::OneOf(Inject::WORDS).check(INJECT, value)?;
+                self.inject = Inject::of_word(value);
             }
             AGENT_LIB => self.agent = Some(PathBuf::from(value)),
             _ => self.options.set(name, value)?,
@@ -218,16 +233,23 @@ impl Given {
                 if !self.environment.is_empty() {
                     return Err(UsageError::OnlyLaunch(ENVIRONMENT));
                 }
+                if self.inject.is_some() {
+                    return Err(UsageError::OnlyLaunch(INJECT));
+                }
                 if self.agent.is_some() {
                     return Err(UsageError::OnlyLaunch(AGENT_LIB));
                 }
                 Whom::Attach(self.pids)
+            }
+            (false, true) if self.agent.is_some() && self.inject == Some(Inject::None) => {
+                return Err(UsageError::NothingToInject);
             }
             (false, true) => Whom::Launch {
                 application: Application {
                     words,
                     environment: self.environment,
                 },
+                inject: self.inject.unwrap_or_default(),
                 agent: self.agent,
             },
         };
@@ -258,7 +280,8 @@ fn invalid(name: &str, value: &str, why: &str) -> UsageError {
     })
 }
 
-fn pids(value: &str) -> Result<Vec<u32>, UsageError> {
+/// Process ids, comma-separated, each once.
+pub fn pids(value: &str) -> Result<Vec<u32>, UsageError> {
     let rule = Rule::Number {
         min: 1,
         max: i32::MAX as u32,
@@ -276,7 +299,7 @@ fn pids(value: &str) -> Result<Vec<u32>, UsageError> {
 }
 
 /// The target has another working directory: it is told an absolute path.
-fn absolute_output(path: &str) -> Result<String, UsageError> {
+pub fn absolute_output(path: &str) -> Result<String, UsageError> {
     let failed = |why: &str| UsageError::WorkingDirectory(why.to_owned());
     let relative = Path::new(path);
     let joined = match relative.is_absolute() {

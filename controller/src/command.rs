@@ -1,5 +1,6 @@
 //! The commands of the prompt (spec 4 section 4.2).
 
+use msprof_export::visible::is_harmful;
 use std::time::Duration;
 
 /// Longest `sleep`, seconds: a day.
@@ -33,10 +34,13 @@ pub const HELP: &str = "\
 commands:
   start            start a capture in every process
   stop             stop the captures and show what was written and lost
-  status           show the state of every process
+  status           show the state of every process, and the account of its capture so far
   sleep <seconds>  wait, for scripts; fractions are allowed
   help, h          show this
-  quit, q          end profiling; running captures are finished first";
+  quit, q          end profiling; running captures are finished first. The end of the input, such as
+                   Ctrl-D, does the same, and so does Ctrl-C, also while a command runs
+  Ctrl-C again     does not wait for the captures, which the processes finish; a program that was
+                   started here is ended, and by a further one killed";
 
 impl Command {
     /// Reads a line.
@@ -75,12 +79,12 @@ impl Command {
     }
 }
 
-/// A bounded piece of a line without control characters, fit for a terminal.
+/// A bounded piece of a line without what is more than seen, fit for a terminal.
 pub fn shown(text: &str) -> String {
     let mut shown: String = text
         .chars()
         .take(SHOWN_MAX)
-        .map(|c| if c.is_control() { '?' } else { c })
+        .map(|c| if is_harmful(c) { '?' } else { c })
         .collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
         shown.push_str("...");
@@ -133,5 +137,6 @@ mod tests {
             panic!("taken for a command");
         };
         assert!(message.len() < 100);
+        assert_eq!(shown("exe.\u{202e}txt\u{1b}"), "exe.?txt?");
     }
 }

@@ -5,13 +5,16 @@
 
 use msprof_agent_core::control::extension::{self, FrameError};
 use msprof_agent_core::control::wire::{MESSAGE_SIZE, Message};
-use msprof_agent_core::process::peer;
+use msprof_agent_core::process::{fd, peer};
+use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType,
 };
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,6 +22,8 @@ use std::time::{Duration, Instant};
 /// Most bytes that are held unread: the largest frame and a piece of the next.
 const BUFFER_MAX: usize = extension::MAX_BODY + extension::FRAME_HEAD + READ_SIZE;
 const READ_SIZE: usize = 16 * 1024;
+/// Most descriptors that are held: those of one reply.
+const DESCRIPTORS_MAX: usize = 2;
 /// How often a connect to a socket with a full queue is tried again.
 const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -47,6 +52,8 @@ pub enum Arrived {
 pub struct Connection {
     fd: OwnedFd,
     unread: Vec<u8>,
+    /// Descriptors that came with the bytes, oldest first.
+    descriptors: Vec<OwnedFd>,
 }
 
 impl Connection {
@@ -74,6 +81,7 @@ impl Connection {
         Ok(Connection {
             fd,
             unread: Vec::new(),
+            descriptors: Vec::new(),
         })
     }
 
@@ -111,9 +119,9 @@ impl Connection {
                 let text = "the other side sends more than can be read";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            match net::recv(&self.fd, &mut piece, RecvFlags::empty()) {
-                Ok((0, _)) | Err(Errno::CONNRESET) => return Ok(Arrived::End),
-                Ok((count, _)) => {
+            match self.receive_some(&mut piece) {
+                Ok(0) | Err(Errno::CONNRESET) => return Ok(Arrived::End),
+                Ok(count) => {
                     self.unread.extend_from_slice(&piece[..count]);
                     return Ok(Arrived::Bytes);
                 }
@@ -126,6 +134,29 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    fn receive_some(&mut self, piece: &mut [u8]) -> Result<usize, Errno> {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut bytes = [IoSliceMut::new(piece)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = net::recvmsg(&self.fd, &mut bytes, &mut ancillary, flags)?;
+        for message in ancillary.drain() {
+            let RecvAncillaryMessage::ScmRights(came) = message else {
+                continue;
+            };
+            // Of a side that sends ever more the rest is closed at once.
+            let room = DESCRIPTORS_MAX - self.descriptors.len();
+            let kept = came.take(room).map(fd::keep_above_standard);
+            self.descriptors.extend(kept.filter_map(Result::ok));
+        }
+        Ok(received.bytes)
+    }
+
+    /// Takes what descriptors came since the last call.
+    pub fn take_descriptors(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.descriptors)
     }
 
     /// Takes one 8-byte message off the buffer.

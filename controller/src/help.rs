@@ -1,6 +1,7 @@
 //! The text of `--help`, made of the option tables.
 
 use crate::cli::{OWN, VERBS};
+use crate::export;
 use msprof_agent_core::options::rule::Rule;
 use msprof_agent_core::options::{Group, TABLE};
 use std::fmt::Write;
@@ -12,14 +13,7 @@ const WIDTH: usize = 100;
 
 /// The whole help.
 pub fn text() -> String {
-    let mut text = String::from(
-        "usage: msprof --dynamic=on [options] <program> [arguments]
-       msprof --dynamic=on [options] --application=\"<program> [arguments]\"
-       msprof --dynamic=on [options] --pid=<pid>[,<pid>...]\n",
-    );
-    for verb in VERBS {
-        let _ = writeln!(text, "       msprof {} {}", verb.name, verb.arguments);
-    }
+    let mut text = usage();
     text.push_str("\ncommands without a prompt:\n");
     for verb in VERBS {
         entry(
@@ -28,10 +22,89 @@ pub fn text() -> String {
             verb.help,
         );
     }
-    text.push_str("\nsession:\n");
-    for own in &OWN {
-        option(&mut text, own.name, own.valid, "", own.help);
+    for section in sections() {
+        let _ = writeln!(text, "\n{}", section.title);
+        for option in section.options {
+            let head = format!("--{}", option.name);
+            entry(&mut text, &head, &option.description());
+        }
     }
+    text.push('\n');
+    entry(&mut text, "-h, --help", "show this");
+    entry(&mut text, "-V, --version", VERSION_HELP);
+    let _ = writeln!(text, "\nat the prompt, {}", crate::command::HELP);
+    text.push('\n');
+    text.push_str(EXIT_STATUS);
+    text
+}
+
+/// The forms of the command line.
+pub fn usage() -> String {
+    let mut text = String::from(
+        "usage: msprof --dynamic=on [options] <program> [arguments]
+       msprof --dynamic=on [options] --application=\"<program> [arguments]\"
+       msprof --dynamic=on [options] --pid=<pid>[,<pid>...]
+       msprof --export=on --output=<PROF_XXX | parent> [options], see msprof --export=on --help\n",
+    );
+    for verb in VERBS {
+        let _ = writeln!(text, "       msprof {} {}", verb.name, verb.arguments);
+    }
+    text
+}
+
+/// What the exit status means.
+pub const EXIT_STATUS: &str = "\
+exit status: 0 all commands succeeded, 1 some failed, 2 usage, 130 after a second Ctrl-C with --pid;
+of a program that was started its own when that is not 0, 128 + n after signal n, 126 or 127 when
+it cannot be run. Each command without a prompt has a --help of its own, which tells its.
+";
+
+/// What `--version` does.
+pub const VERSION_HELP: &str = "show the version, and that of the library that a program would get";
+
+/// Options that belong together.
+pub struct Section {
+    /// What they are about.
+    pub title: &'static str,
+    /// In the order of the tables.
+    pub options: Vec<Shown>,
+}
+
+/// An option as it is shown.
+pub struct Shown {
+    /// Name without dashes.
+    pub name: &'static str,
+    /// The valid range in words.
+    pub valid: String,
+    /// Value when it is not given; empty when there is none.
+    pub default: &'static str,
+    /// What it is for.
+    pub help: &'static str,
+}
+
+impl Shown {
+    /// All of it but the name, in one line.
+    pub fn description(&self) -> String {
+        let mut text = format!("{}; {}", self.help, self.valid);
+        if !self.default.is_empty() {
+            let _ = write!(text, " (default {})", self.default);
+        }
+        text
+    }
+}
+
+/// All options that may be given.
+pub fn sections() -> Vec<Section> {
+    let own = OWN.iter().map(|own| Shown {
+        name: own.name,
+        valid: own.valid.to_owned(),
+        default: "",
+        help: own.help,
+    });
+    let mut sections = vec![Section {
+        title: "session:",
+        options: own.collect(),
+    }];
     let groups = [
         (Group::Output, "output:"),
         (Group::Trace, "traces:"),
@@ -41,33 +114,39 @@ pub fn text() -> String {
             "handed on to the components; this agent does not collect their data itself:",
         ),
     ];
-    for (group, title) in groups {
-        let _ = writeln!(text, "\n{title}");
-        for spec in TABLE.iter().filter(|spec| spec.group == group) {
-            let valid = match spec.rule {
+    sections.extend(groups.map(|(group, title)| {
+        let specs = TABLE.iter().filter(|spec| spec.group == group);
+        let options = specs.map(|spec| Shown {
+            name: spec.name,
+            valid: match spec.rule {
                 Rule::Path => "a path".to_owned(),
                 Rule::Text => "a text".to_owned(),
                 rule => rule.to_string(),
-            };
-            option(&mut text, spec.name, &valid, spec.default, spec.help);
+            },
+            default: spec.default,
+            help: spec.help,
+        });
+        Section {
+            title,
+            options: options.collect(),
         }
-    }
-    text.push('\n');
-    entry(&mut text, "-h, --help", "show this");
-    entry(&mut text, "-V, --version", "show the version");
-    let _ = writeln!(text, "\nat the prompt, {}", crate::command::HELP);
-    text.push_str(
-        "\nexit status: 0 all commands succeeded, 1 some failed, 2 usage; the program's own when it is not 0\n",
-    );
-    text
-}
-
-fn option(text: &mut String, name: &str, valid: &str, default: &str, help: &str) {
-    let mut body = format!("{help}; {valid}");
-    if !default.is_empty() {
-        let _ = write!(body, " (default {default})");
-    }
-    entry(text, &format!("--{name}"), &body);
+    }));
+    let export = export::OPTIONS.iter();
+    let export = export.filter(|option| option.name != export::OUTPUT);
+    let export = export.map(|option| Shown {
+        name: option.name,
+        valid: match option.rule {
+            Rule::Path => "a path".to_owned(),
+            rule => rule.to_string(),
+        },
+        default: "",
+        help: option.help,
+    });
+    sections.push(Section {
+        title: "export:",
+        options: export.collect(),
+    });
+    sections
 }
 
 /// A head and its description, which is broken into lines at blanks.

@@ -1,17 +1,26 @@
 //! Finds the control socket of a process and connects to it (spec 1 section 1.1).
 
+mod error;
+mod hint;
+mod launched;
+mod places;
+
+pub use error::LocateError;
+pub use hint::{Hint, is_dynamic, no_directory, why_not_armed};
+pub use launched::LaunchSearch;
+pub use places::our_places;
+
 use crate::conn::{Connection, Peer};
-use crate::process::{self, Process};
+use crate::process::{self, Libraries, Process};
 use crate::session::dismiss;
-use msprof_agent_core::control::places::{self, PlaceInputs};
+use msprof_agent_core::control::binding::temporary_name;
+use msprof_agent_core::control::places::{key_of, socket_name};
 use msprof_agent_core::control::probe::{self, Presence};
 use msprof_agent_core::process::effective_uid;
-use msprof_agent_core::process::user::passwd_home;
+use places::{Place, places_of};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::getuid;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,78 +28,10 @@ use std::time::{Duration, Instant};
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a process that has only begun is given to open its socket.
 const BEGINNING: Duration = Duration::from_secs(3);
+/// The number of a launcher in the environment of what it has started.
+const KEY_VARIABLE: &str = "DYNAMIC_PROFILING_KEY_PID";
 /// How often its socket is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// Why a process cannot be reached; each message names the way out.
-#[derive(Debug, thiserror::Error)]
-pub enum LocateError {
-    /// The process does not exist.
-    #[error("no such pid; see `ps -e` for the running ones")]
-    NoSuchPid,
-    /// It belongs to somebody else.
-    #[error("other user: it belongs to uid {0}; run msprof as that user or as root")]
-    OtherUser(u32),
-    /// There is no socket.
-    #[error("not armed: no socket in {}; {hint}", list(.dirs))]
-    NotArmed {
-        /// Where it was looked for.
-        dirs: Vec<PathBuf>,
-        /// What is probably missing.
-        hint: &'static str,
-    },
-    /// There is a socket, but nobody behind it.
-    #[error(
-        "not armed: the socket {} is stale, nobody answers on it; {hint}",
-        .path.display()
-    )]
-    Stale {
-        /// The socket.
-        path: PathBuf,
-        /// What is probably missing.
-        hint: &'static str,
-    },
-    /// The socket is another process's.
-    #[error(
-        "the socket {} is served by {}, not by this process; its own could not be found, set MSPROF_AGENT_SOCKET_DIR for both sides",
-        .path.display(), name(.peer)
-    )]
-    Foreign {
-        /// The socket.
-        path: PathBuf,
-        /// Who serves it.
-        peer: Peer,
-    },
-    /// Connecting failed.
-    #[error("cannot connect to {}: {}", .path.display(), reason(.error))]
-    Connect {
-        /// The socket.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-}
-
-fn list(dirs: &[PathBuf]) -> String {
-    let texts: Vec<_> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    texts.join(", ")
-}
-
-fn name(peer: &Peer) -> String {
-    match peer.pid {
-        Some(pid) => format!("pid {pid} of uid {}", peer.uid),
-        None => format!("a process of uid {} in another pid namespace", peer.uid),
-    }
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::TimedOut => {
-            "too many clients wait there already; end the others and try again".to_owned()
-        }
-        _ => error.to_string(),
-    }
-}
 
 /// A connection and who is at its other end.
 #[derive(Debug)]
@@ -99,40 +40,40 @@ pub struct Attached {
     pub connection: Connection,
     /// The process that the user means.
     pub process: Process,
+    /// Its socket, as seen from here.
+    pub socket: PathBuf,
 }
 
-/// A directory that may hold the socket.
-struct Place {
-    /// As the user knows it.
-    dir: PathBuf,
-    /// Where it lies as seen from here.
-    reach: PathBuf,
+/// Whose server may be connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// Anybody's, also a stock one, which has to hear a quit then.
+    Anybody,
+    /// Our agent's alone: a stock server is found out without a connection.
+    Agent,
 }
 
 /// Connects to the socket of a process that is to be attached to. One that is to be profiled and has
 /// no socket yet has perhaps only begun, and is given time.
-pub fn attach(pid: u32) -> Result<Attached, LocateError> {
+pub fn attach(pid: u32, whom: Whom) -> Result<Attached, LocateError> {
     let deadline = Instant::now() + BEGINNING;
+    let mut seen = false;
     loop {
-        let result = look(pid);
-        let wait = match &result {
-            Err(LocateError::NotArmed { .. }) => Instant::now() < deadline && is_dynamic(pid),
-            _ => false,
-        };
-        if !wait {
-            return result;
+        let result = look(pid, whom);
+        match result {
+            Err(LocateError::NotArmed { .. })
+                if Instant::now() < deadline && hint::will_open_socket(pid) => {}
+            // An agent binds its socket a moment before its thread can be seen.
+            Err(LocateError::Stock | LocateError::Foreign { peer: None, .. }) if !seen => {}
+            Err(LocateError::NoSuchPid) if seen => return Err(LocateError::Ended),
+            result => return result,
         }
+        seen = true;
         std::thread::sleep(LOOK_AGAIN);
     }
 }
 
-/// Whether a process was started to be profiled.
-fn is_dynamic(pid: u32) -> bool {
-    let mode = Process::find(pid).and_then(|process| process.variable("PROFILING_MODE"));
-    mode.as_deref() == Some("dynamic".as_ref())
-}
-
-fn look(pid: u32) -> Result<Attached, LocateError> {
+fn look(pid: u32, whom: Whom) -> Result<Attached, LocateError> {
     let process = Process::find(pid).ok_or_else(|| {
         sweep_for(pid);
         LocateError::NoSuchPid
@@ -141,55 +82,164 @@ fn look(pid: u32) -> Result<Attached, LocateError> {
     if ours != 0 && ours != process.euid {
         return Err(LocateError::OtherUser(process.euid));
     }
-    let places = places_of(&process);
+    let sought = sockets(&process);
     let mut problem = None;
-    for place in &places {
-        match connect(place, process.own_pid, &process) {
-            Ok(Some(connection)) => {
+    let (has_agent, libraries) = match whom {
+        Whom::Anybody => (true, None),
+        Whom::Agent => (process.has_agent(), process.libraries()),
+    };
+    for socket in sought.alive {
+        if whom == Whom::Agent {
+            match socket.server(has_agent, libraries) {
+                Server::Agent => {}
+                Server::Stock => return Err(LocateError::Stock),
+                Server::Foreign => {
+                    let path = socket.shown;
+                    problem = problem.or(Some(LocateError::Foreign { path, peer: None }));
+                    continue;
+                }
+            }
+        }
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        match connect_to(&socket.path, &socket.shown, &process, deadline) {
+            Ok(connection) => {
                 return Ok(Attached {
                     connection,
                     process,
+                    socket: socket.path,
                 });
             }
-            Ok(None) => {}
             Err(error) => problem = problem.or(Some(error)),
         }
     }
-    Err(problem.unwrap_or_else(|| LocateError::NotArmed {
-        dirs: places.into_iter().map(|place| place.dir).collect(),
-        hint: why_not_armed(&process),
-    }))
+    let hint = || why_not_armed(&process);
+    Err(match (problem, sought.dead) {
+        (Some(problem), _) => problem,
+        (None, Some(path)) => LocateError::Stale { path, hint: hint() },
+        (None, None) => LocateError::NotArmed {
+            dirs: sought.dirs,
+            hint: hint(),
+        },
+    })
 }
 
-/// Connects to one place; `None` when there is no socket in it.
-fn connect(place: &Place, key: u32, process: &Process) -> Result<Option<Connection>, LocateError> {
-    let name = places::socket_name(key);
-    let shown = place.dir.join(&name);
-    match probe::probe(&place.reach.join(&name)) {
-        Presence::Alive => {}
-        Presence::Dead => {
-            return Err(LocateError::Stale {
-                path: shown,
-                hint: why_not_armed(process),
-            });
+/// A socket that some process has bound where that of another one would lie.
+#[derive(Debug)]
+pub struct Socket {
+    /// As seen from here.
+    pub path: PathBuf,
+    /// As the user knows it.
+    pub shown: PathBuf,
+    /// Whether the process is seen to hold it; `None` where that cannot be seen.
+    pub held: Option<bool>,
+}
+
+/// Who serves a socket, as far as that is seen without a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// Our agent in the process.
+    Agent,
+    /// The vendor's library in the process.
+    Stock,
+    /// Another process.
+    Foreign,
+}
+
+impl Socket {
+    /// Who serves it, by what is in the process: whether it has an agent that serves, and its libraries.
+    pub fn server(&self, has_agent: bool, libraries: Option<Libraries>) -> Server {
+        // Whose it is, is known where the descriptors of the process can be read.
+        match libraries {
+            _ if self.held == Some(false) => Server::Foreign,
+            _ if has_agent => Server::Agent,
+            Some(found) if found.agent || !found.profapi => Server::Foreign,
+            _ => Server::Stock,
         }
-        Presence::Absent | Presence::Other | Presence::Unknown => return Ok(None),
     }
+}
+
+/// What lies in the places of a process's socket.
+#[derive(Debug, Default)]
+pub struct Sought {
+    /// Sockets that somebody has bound, best first.
+    pub alive: Vec<Socket>,
+    /// The first that nobody answers on, as the user knows it.
+    pub dead: Option<PathBuf>,
+    /// Where was looked.
+    pub dirs: Vec<PathBuf>,
+}
+
+/// Looks for the socket of a process; connects to nothing.
+///
+/// One that a launcher has started may have it under the launcher's number. Its siblings have that number in their
+/// environment too: such a socket counts for nobody but who is seen to hold it.
+pub fn sockets(process: &Process) -> Sought {
+    let launcher = process.variable(KEY_VARIABLE);
+    let launcher = launcher.and_then(|key| key.to_str()?.trim().parse().ok());
+    let launcher = launcher.filter(|key| *key != process.own_pid);
+    let mut sought = Sought::default();
+    for (key, is_own) in [(Some(process.own_pid), true), (launcher, false)] {
+        let Some(key) = key else { continue };
+        let name = socket_name(key);
+        let places = places_of(process);
+        let bound = [name.clone(), temporary_name(process.own_pid, key)];
+        let mut held = None;
+        for place in &places {
+            let path = place.reach.join(&name);
+            let shown = place.dir.join(&name);
+            match probe::probe(&path) {
+                Presence::Alive => {
+                    let dirs = held.get_or_insert_with(|| process.socket_dirs(&bound));
+                    let held = dirs.as_deref().and_then(|dirs| is_in(place, dirs, &places));
+                    if is_own || held == Some(true) {
+                        sought.alive.push(Socket { path, shown, held });
+                    }
+                }
+                Presence::Dead if is_own => sought.dead = sought.dead.or(Some(shown)),
+                _ => {}
+            }
+        }
+        if is_own {
+            sought.dirs = places.into_iter().map(|place| place.dir).collect();
+        }
+    }
+    // What is seen to be its own comes first: others need not be connected to.
+    sought.alive.sort_by_key(|socket| socket.held != Some(true));
+    sought
+}
+
+/// Whether a process that has bound sockets in these directories, as it calls them, has one in this place; `None` where
+/// it calls the places otherwise than we do.
+fn is_in(place: &Place, dirs: &[String], places: &[Place]) -> Option<bool> {
+    let is = |place: &Place| dirs.iter().any(|dir| Path::new(dir) == place.dir);
+    if dirs.is_empty() {
+        return Some(false);
+    }
+    places.iter().any(is).then(|| is(place))
+}
+
+/// Connects to a socket of the process; an error when somebody else serves it. `shown` is its path as the user
+/// knows it.
+pub fn connect_to(
+    socket: &Path,
+    shown: &Path,
+    process: &Process,
+    deadline: Instant,
+) -> Result<Connection, LocateError> {
     let failed = |error| LocateError::Connect {
-        path: shown.clone(),
+        path: shown.to_owned(),
         error,
     };
-    // By way of a descriptor, so that no path is too long for a socket address.
-    let dir = open_dir(&place.reach).map_err(failed)?;
-    let short = PathBuf::from(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()));
-    let deadline = Instant::now() + CONNECT_TIMEOUT;
-    let connection = Connection::open(&short, deadline).map_err(failed)?;
+    let connection = open_socket(socket, deadline).map_err(failed)?;
     let peer = connection.peer().map_err(failed)?;
     if !serves(peer, process) {
         dismiss(connection);
-        return Err(LocateError::Foreign { path: shown, peer });
+        return Err(LocateError::Foreign {
+            path: shown.to_owned(),
+            peer: Some(peer),
+        });
     }
-    Ok(Some(connection))
+    Ok(connection)
 }
 
 /// Whether the server at the other end speaks for the process.
@@ -206,190 +256,75 @@ fn serves(peer: Peer, process: &Process) -> bool {
     }
 }
 
+/// Connects by way of a descriptor, so that no path is too long for a socket address.
+fn open_socket(path: &Path, deadline: Instant) -> io::Result<Connection> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let dir = open_dir(dir)?;
+    let short = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string());
+    Connection::open(&short.join(name), deadline)
+}
+
+/// Connects to a process once more, at the socket where it was found.
+pub fn again(socket: &Path, process: &Process) -> Result<Attached, LocateError> {
+    Ok(Attached {
+        connection: connect_to(socket, socket, process, Instant::now() + CONNECT_TIMEOUT)?,
+        process: process.clone(),
+        socket: socket.to_owned(),
+    })
+}
+
 fn open_dir(dir: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(open(dir, flags, Mode::empty())?)
-}
-
-/// Where the socket of a process may lie, best first.
-fn places_of(process: &Process) -> Vec<Place> {
-    let mut found = Vec::new();
-    let mut add = |dir: PathBuf, root: Option<PathBuf>| {
-        let reach = match root {
-            Some(root) => root.join(dir.strip_prefix("/").unwrap_or(&dir)),
-            None => dir.clone(),
-        };
-        if !found.iter().any(|place: &Place| place.reach == reach) {
-            found.push(Place { dir, reach });
-        }
-    };
-    let home = passwd_home(process.uid);
-    let ours = PlaceInputs::new(process.euid, home.clone(), |name| std::env::var_os(name));
-    if ours.override_dir.is_some() {
-        for dir in places::candidates(&ours) {
-            add(dir, None);
-        }
-        return found;
-    }
-    if process.has_own_root() {
-        let inner_home = process.home_in_own_root();
-        for dir in places::candidates(&process.place_inputs(inner_home)) {
-            add(dir, Some(process.root()));
-        }
-    }
-    for dir in places::candidates(&process.place_inputs(home)) {
-        add(dir, None);
-    }
-    for dir in places::candidates(&ours) {
-        add(dir, None);
-    }
-    found
 }
 
 /// Removes what a dead process of this pid has left.
 fn sweep_for(pid: u32) {
     for dir in our_places() {
         let uid = effective_uid();
-        probe::sweep(&dir.join(places::socket_name(pid)), uid);
+        probe::sweep(&dir.join(socket_name(pid)), uid);
     }
 }
 
-/// Removes the sockets of dead processes of this user from the usual places.
-pub fn sweep_all() {
+/// Removes the sockets of dead processes of this user from the usual places; gives their paths.
+pub fn sweep_all() -> Vec<PathBuf> {
     let uid = effective_uid();
+    let mut swept = Vec::new();
     for dir in our_places() {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            let key = entry.file_name().to_str().and_then(places::key_of);
+            let key = entry.file_name().to_str().and_then(key_of);
             // A process that lives replaces what an earlier one has left, and knows better when.
-            if key.is_some_and(|pid| Process::find(pid).is_none()) {
-                probe::sweep(&entry.path(), uid);
+            let is_left = key.is_some_and(|pid| Process::find(pid).is_none());
+            if is_left && probe::sweep(&entry.path(), uid) {
+                swept.push(entry.path());
             }
         }
     }
+    swept
 }
 
-/// The places by our own environment.
-pub fn our_places() -> Vec<PathBuf> {
-    let home = passwd_home(getuid().as_raw());
-    let uid = effective_uid();
-    places::candidates(&PlaceInputs::new(uid, home, |name| std::env::var_os(name)))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What is probably missing in a process without a socket.
-fn why_not_armed(process: &Process) -> &'static str {
-    let mode = process.variable("PROFILING_MODE");
-    if mode.as_deref() == Some("dynamic".as_ref()) {
-        return match process
-            .maps("libmsprof_agent")
-            .zip(process.maps("libprofapi"))
-        {
-            Some((false, false)) => {
-                "its PROFILING_MODE is dynamic, but libmsprof_agent.so is not loaded: add it to LD_PRELOAD"
-            }
-            _ => "it is perhaps only starting, or has ended its profiling; try again",
+    #[test]
+    fn a_socket_is_served_by_its_own_user_or_by_root_and_by_no_number_of_a_namespace() {
+        let mut process = Process::find(std::process::id()).expect("lives");
+        let peer = |uid| Peer {
+            pid: Some(process.pid),
+            uid,
         };
-    }
-    "start it with PROFILING_MODE=dynamic and libmsprof_agent.so in LD_PRELOAD"
-}
-
-/// Looks for the sockets of a program that this controller has launched.
-#[derive(Debug)]
-pub struct LaunchSearch {
-    dirs: Vec<PathBuf>,
-    key: u32,
-    child: Option<u32>,
-    /// Sockets not to connect to, by device and inode: there before the program was started, another
-    /// process's, or connected to already.
-    settled: Vec<(u64, u64)>,
-}
-
-impl LaunchSearch {
-    /// Call before the program is started. `key` is our own pid, `inputs` the places by the
-    /// program's environment.
-    pub fn prepare(inputs: &PlaceInputs, key: u32) -> LaunchSearch {
-        let dirs = places::candidates(inputs);
-        let present = dirs.iter().filter_map(|dir| {
-            let path = dir.join(places::socket_name(key));
-            probe::sweep(&path, inputs.uid);
-            std::fs::symlink_metadata(path).ok()
-        });
-        let settled = present.map(|meta| (meta.dev(), meta.ino())).collect();
-        LaunchSearch {
-            dirs,
-            key,
-            child: None,
-            settled,
-        }
-    }
-
-    /// The program runs now.
-    pub fn launched(&mut self, child: u32) {
-        self.child = Some(child);
-    }
-
-    /// Where is looked.
-    pub fn dirs(&self) -> &[PathBuf] {
-        &self.dirs
-    }
-
-    /// Connects to every socket of the program that has not been connected to yet: the one with our
-    /// key, and with `family` those named after descendants as well.
-    pub fn find(&mut self, family: bool) -> Vec<Attached> {
-        let Some(child) = self.child else {
-            return Vec::new();
+        let (container, own_number) = (peer(104_241), peer(4242));
+        let root = peer(0);
+        process.euid = 104_241;
+        assert!(serves(container, &process) && serves(root, &process));
+        assert!(!serves(own_number, &process));
+        let hidden = Peer {
+            pid: None,
+            ..container
         };
-        let descendants = if family {
-            process::family(child)
-        } else {
-            Vec::new()
-        };
-        let keys = std::iter::once(self.key).chain(descendants);
-        let dirs = self.dirs.clone();
-        let paths = keys.flat_map(|key| {
-            let name = places::socket_name(key);
-            dirs.iter().map(move |dir| dir.join(&name))
-        });
-        paths
-            .filter_map(|path| self.connect(&path, child))
-            .collect()
-    }
-
-    /// Descendants of the program with a socket of their own that has not been connected to.
-    pub fn armed(&self) -> Vec<u32> {
-        let family = self.child.map_or_else(Vec::new, process::family);
-        let is_new = |path: PathBuf| {
-            let meta = std::fs::symlink_metadata(&path).ok();
-            let identity = meta.map(|meta| (meta.dev(), meta.ino()));
-            identity.is_some_and(|identity| !self.settled.contains(&identity))
-                && probe::probe(&path) == Presence::Alive
-        };
-        let armed = |pid: &u32| {
-            let name = places::socket_name(*pid);
-            self.dirs.iter().any(|dir| is_new(dir.join(&name)))
-        };
-        family.into_iter().filter(armed).collect()
-    }
-
-    fn connect(&mut self, path: &Path, child: u32) -> Option<Attached> {
-        let meta = std::fs::symlink_metadata(path).ok()?;
-        let identity = (meta.dev(), meta.ino());
-        if self.settled.contains(&identity) || probe::probe(path) != Presence::Alive {
-            return None;
-        }
-        // A refusal means that the server does not listen yet: tried again next time.
-        let connection = Connection::open(path, Instant::now() + CONNECT_TIMEOUT).ok()?;
-        self.settled.push(identity);
-        let server = connection.peer().ok().and_then(|peer| peer.pid);
-        let family = server.filter(|pid| process::descends(*pid, child));
-        match family.and_then(Process::find) {
-            Some(process) => Some(Attached {
-                connection,
-                process,
-            }),
-            None => {
-                dismiss(connection);
-                None
-            }
-        }
+        assert!(!serves(hidden, &process));
     }
 }

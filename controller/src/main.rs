@@ -2,29 +2,55 @@
 
 #![forbid(unsafe_code)]
 
+/// A line on stderr. Where it cannot be written, on a full disk or to a reader that has gone, there is nobody to tell, and what
+/// is being done goes on.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($text)*);
+    }};
+}
+
 mod cli;
 mod command;
 mod conn;
 mod controller;
+mod exit;
+mod export;
 mod help;
+mod inject;
 mod launch;
 mod left;
+mod library;
 mod locate;
+mod look;
+mod losses;
+#[cfg(test)]
+mod manual;
+mod paint;
+mod preload;
 mod process;
+mod profdirs;
 mod prompt;
+mod recover;
 mod report;
 mod screen;
 mod search;
 mod session;
 mod signals;
 mod summary;
+mod table;
 mod target;
+mod verbs;
+mod view;
 
 use cli::{Dynamic, Invocation, Whom};
 use controller::{Controller, Event, Limits, Program};
-use launch::{Agent, Application};
+use exit::{FAILED, USAGE};
+use inject::Injection;
+use launch::Application;
 use locate::LaunchSearch;
-use msprof_agent_core::control::places::PlaceInputs;
+use msprof_agent_core::control::places::{PlaceInputs, SOCKET_DIR_VARIABLE};
 use msprof_agent_core::options::Options;
 use msprof_agent_core::params::Params;
 use msprof_agent_core::process::effective_uid;
@@ -34,37 +60,46 @@ use prompt::Prompt;
 use screen::Screen;
 use search::Search;
 use signals::Ignored;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
 
-/// Exit status of wrong usage.
-const USAGE: u8 = 2;
-/// Variable that names the agent library, as `--agent-lib` does.
-const AGENT_LIB_VARIABLE: &str = "MSPROF_AGENT_LIB";
 fn main() -> ExitCode {
+    signals::survive_file_size_limit(Ignored::read());
+    let status = run();
+    if screen::is_lost() && status == exit::DONE {
+        complain!("msprof: what was to be said on stdout could not be written");
+        return exit::FAILED.into();
+    }
+    status.into()
+}
+
+/// Does what is asked for; gives the exit status.
+fn run() -> u8 {
     match cli::parse(std::env::args_os().skip(1).collect()) {
         Ok(Invocation::Help) => print(&help::text()),
-        Ok(Invocation::Version) => print(concat!("msprof ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Invocation::Verb(verb, arguments)) => (verb.run)(&arguments).into(),
-        Ok(Invocation::Dynamic(dynamic)) => profile(dynamic)
-            .unwrap_or_else(|error| {
-                eprintln!("msprof: {}", error.text);
-                error.status
-            })
-            .into(),
+        Ok(Invocation::Version(agent)) => print(&library::versions(agent)),
+        Ok(Invocation::Export(arguments)) => export::run(&arguments),
+        Ok(Invocation::Verb(verb, arguments)) => (verb.run)(&arguments),
+        Ok(Invocation::Dynamic(dynamic)) => profile(dynamic).unwrap_or_else(|error| {
+            complain!("msprof: {}", screen::clean(&error.text));
+            error.status
+        }),
         Err(error) => {
-            eprintln!("msprof: {error}");
-            USAGE.into()
+            complain!("msprof: {}", screen::clean(&error.to_string()));
+            USAGE
         }
     }
 }
 
-/// A reader that has gone away is no error.
-fn print(text: &str) -> ExitCode {
+/// A reader that has gone away is no error; another failure becomes one at the end.
+fn print(text: &str) -> u8 {
     use std::io::Write;
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    let mut out = std::io::stdout();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = written {
+        screen::note_lost(&error);
+    }
+    exit::DONE
 }
 
 /// Why nothing was begun.
@@ -89,18 +124,35 @@ fn profile(dynamic: Dynamic) -> Result<u8, Failure> {
     match whom {
         Whom::Attach(pids) => {
             locate::sweep_all();
-            let (controller, _) = begin(&options, params)?;
+            let (controller, _) = begin(&options, params, &[])?;
             Ok(controller.attach(&pids))
         }
-        Whom::Launch { application, agent } => launch(&options, params, &application, agent),
+        Whom::Launch {
+            application,
+            inject,
+            agent,
+        } => {
+            let named = library::named(agent);
+            let injection = Injection::find(inject, named.as_deref());
+            let injection = injection.map_err(|error| Failure::new(error, USAGE))?;
+            let remarks = injection.remarks(inject);
+            launch(&options, params, &application, &injection, &remarks)
+        }
     }
 }
 
 /// Everything but the targets.
-fn begin(options: &Options, params: String) -> Result<(Controller, Sender<Event>), Failure> {
-    let failed = |error: std::io::Error| Failure::new(error, 1);
+fn begin(
+    options: &Options,
+    params: String,
+    remarks: &[String],
+) -> Result<(Controller, Sender<Event>), Failure> {
+    let failed = |error: std::io::Error| Failure::new(error, FAILED);
     let mut screen = Screen::new();
     tell_not_collected(&mut screen, options);
+    for remark in remarks {
+        screen.warn(&format!("note: {remark}"));
+    }
     let (sender, events) = channel();
     let ignored = Ignored::read();
     let inputs = sender.clone();
@@ -108,7 +160,11 @@ fn begin(options: &Options, params: String) -> Result<(Controller, Sender<Event>
         let _ = inputs.send(Event::Input(input));
     })
     .map_err(failed)?;
-    signals::watch(ignored, sender.clone()).map_err(failed)?;
+    let told = sender.clone();
+    signals::watch(ignored, move |signal| {
+        told.send(Event::Signal(signal)).is_ok()
+    })
+    .map_err(failed)?;
     if prompt.has_editor() {
         screen.set_editor(prompt::PROMPT);
     }
@@ -126,20 +182,26 @@ fn launch(
     options: &Options,
     params: String,
     application: &Application,
-    agent: Option<PathBuf>,
+    injection: &Injection,
+    remarks: &[String],
 ) -> Result<u8, Failure> {
-    let named = agent.or_else(|| std::env::var_os(AGENT_LIB_VARIABLE).map(PathBuf::from));
     let failed = |error: launch::LaunchError| {
         let status = error.exit_status();
         Failure::new(error, status)
     };
-    let agent = Agent::find(named.as_deref()).map_err(failed)?;
     let home = passwd_home(rustix::process::getuid().as_raw());
     let inputs = PlaceInputs::new(effective_uid(), home, |name| application.variable(name));
+    if let Some(dir) = &inputs.override_dir
+        && dir.is_absolute()
+        && !dir.is_dir()
+    {
+        let text = format!("{SOCKET_DIR_VARIABLE}: {}", locate::no_directory(dir));
+        return Err(Failure::new(text, USAGE));
+    }
     let mut looker = LaunchSearch::prepare(&inputs, std::process::id());
     // Before the program: a signal that comes in between must not kill us and leave it behind.
-    let (controller, sender) = begin(options, params.clone())?;
-    let mut child = application.start(&agent, &params).map_err(failed)?;
+    let (controller, sender) = begin(options, params.clone(), remarks)?;
+    let mut child = application.start(injection, &params).map_err(failed)?;
     let pid = child.id();
     looker.launched(pid);
     let places: Vec<_> = looker
@@ -157,7 +219,7 @@ fn launch(
             let _ = sender.send(Event::Exited(status));
         }
     });
-    let failed = |error: std::io::Error| Failure::new(error, 1);
+    let failed = |error: std::io::Error| Failure::new(error, FAILED);
     waiting.map_err(failed)?;
     Ok(controller.launched(Program {
         pid,

@@ -1,8 +1,12 @@
 //! What /proc says of a process.
 
+mod facts;
+
+pub use facts::{Environ, Libraries, all};
+
 use msprof_agent_core::control::places::PlaceInputs;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use msprof_agent_core::process::user_map::uid_inside;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Steps from a process to its ancestors that are looked at; a bound, not a limit in practice.
@@ -13,9 +17,9 @@ const ANCESTORS_MAX: usize = 256;
 pub struct Process {
     /// Process id as seen from here.
     pub pid: u32,
-    /// Real user id: the passwd home goes by it.
+    /// Real user id, as seen from here.
     pub uid: u32,
-    /// Effective user id: sockets belong to it.
+    /// Effective user id, as seen from here: sockets belong to it.
     pub euid: u32,
     /// Process id as the process itself sees it.
     pub own_pid: u32,
@@ -56,20 +60,36 @@ impl Process {
         Stat::read(self.pid).is_some_and(|stat| !stat.ended && stat.start == self.start)
     }
 
-    /// A variable of the environment that it was started with; `None` also when that is not readable.
-    pub fn variable(&self, name: &str) -> Option<OsString> {
-        let environment = std::fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-        let found = environment.split(|b| *b == 0).find_map(|entry| {
-            let rest = entry.strip_prefix(name.as_bytes())?;
-            rest.strip_prefix(b"=")
-        });
-        found.map(|value| OsStr::from_bytes(value).to_owned())
+    /// Whether it has ended with all its threads: nobody writes to its memory any more. A main thread that has
+    /// ended, or is the first to be gone of a process that is killed, counts as an end for [`Process::lives`].
+    pub fn has_ended_wholly(&self) -> bool {
+        let is_it = |stat: &Stat| stat.start == self.start;
+        let Some(stat) = Stat::read(self.pid).filter(is_it) else {
+            return true;
+        };
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid));
+        stat.ended && threads.map_or(0, |threads| threads.count()) <= 1
     }
 
-    /// Whether a file with this in its name is mapped into it; `None` when that is not readable.
-    pub fn maps(&self, name: &str) -> Option<bool> {
-        let maps = std::fs::read(format!("/proc/{}/maps", self.pid)).ok()?;
-        Some(maps.windows(name.len()).any(|w| w == name.as_bytes()))
+    /// A variable of the environment that it was started with; `None` also when that is not readable.
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        self.environ()?.get(name)
+    }
+
+    /// Whether there is a directory where it would look for one.
+    pub fn sees_directory(&self, dir: &Path) -> bool {
+        let reach = self.root().join(dir.strip_prefix("/").unwrap_or(dir));
+        // Of what cannot be looked at nothing is said.
+        match std::fs::metadata(reach) {
+            Ok(meta) => meta.is_dir(),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Whether the kernel keeps its files and its environment from us: of another user, or with rights that we lack.
+    pub fn is_closed_to_us(&self) -> bool {
+        let root = std::fs::read_link(format!("/proc/{}/root", self.pid));
+        root.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
     }
 
     /// Whether it sees other files than we do under the same names (a container, mostly).
@@ -88,24 +108,43 @@ impl Process {
         PathBuf::from(format!("/proc/{}/root", self.pid))
     }
 
+    /// Who it takes itself for: the places of its socket go by that. In a user namespace that is another number than
+    /// the one that we know it by.
+    pub fn own_user(&self) -> OwnUser {
+        OwnUser {
+            uid: uid_inside(self.pid, self.uid),
+            euid: uid_inside(self.pid, self.euid),
+        }
+    }
+
     /// Its user's home by its own passwd file.
-    pub fn home_in_own_root(&self) -> Option<PathBuf> {
+    pub fn home_in_own_root(&self, user: OwnUser) -> Option<PathBuf> {
         let text = std::fs::read_to_string(self.root().join("etc/passwd")).ok()?;
         let mut entries = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
-        let uid = self.uid.to_string();
+        let uid = user.uid.to_string();
         let entry = entries.find(|fields| fields.get(2) == Some(&uid.as_str()))?;
         entry.get(5).map(PathBuf::from)
     }
 
     /// What the places of its socket depend on, by its own environment.
-    pub fn place_inputs(&self, passwd_home: Option<PathBuf>) -> PlaceInputs {
-        PlaceInputs::new(self.euid, passwd_home, |name| self.variable(name))
+    pub fn place_inputs(&self, user: OwnUser, passwd_home: Option<PathBuf>) -> PlaceInputs {
+        PlaceInputs::new(user.euid, passwd_home, |name| self.variable(name))
     }
+}
+
+/// A process's user by the numbers that the process itself knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnUser {
+    /// Real user id: the passwd home goes by it.
+    pub uid: u32,
+    /// Effective user id: the last place goes by it.
+    pub euid: u32,
 }
 
 /// Some fields of /proc/<pid>/stat.
 struct Stat {
     ended: bool,
+    stopped: bool,
     parent: u32,
     start: u64,
 }
@@ -119,6 +158,7 @@ impl Stat {
         let fields: Vec<&str> = rest.split_whitespace().collect();
         Some(Stat {
             ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+            stopped: matches!(*fields.first()?, "T" | "t"),
             parent: fields.get(1)?.parse().ok()?,
             start: fields.get(19)?.parse().ok()?,
         })

@@ -1,7 +1,11 @@
 //! The words in which results are told (spec 4 section 4.2).
 
+use crate::library;
+use crate::losses::Losses;
 use crate::screen::clean;
-use msprof_agent_core::control::extension::{Op, Outcome, Reply};
+use crate::verbs;
+use crate::verbs::time::seconds;
+use msprof_agent_core::control::extension::{Capture, Op, Outcome, Reply};
 use msprof_agent_core::ledger::Ledger;
 use msprof_agent_core::records::{Trace, TraceCounts};
 use std::fmt::Write;
@@ -60,14 +64,11 @@ pub fn verdict(pid: u32, op: Op, reply: &Reply, extended: bool) -> Verdict {
             result(format!("device for pid {pid} has not been set up"), false)
         }
         Some(Outcome::Failed | Outcome::Disconnected) => {
-            let reason = reply
-                .error
-                .as_deref()
-                .unwrap_or("the process does not say why");
+            let reason = reason(reply).unwrap_or("the process does not say why");
             failed_with(pid, op, reason, reply)
         }
         Some(Outcome::Progress | Outcome::Unknown) | None => {
-            let reason = reply.error.as_deref().unwrap_or(
+            let reason = reason(reply).unwrap_or(
                 "the answer is of a later version; update msprof to the version of the agent",
             );
             failed_with(pid, op, reason, reply)
@@ -88,6 +89,46 @@ pub fn failure(pid: u32, op: Op, reason: &str) -> Verdict {
     }
 }
 
+/// Why a command failed. What an agent fails at that has turned itself off is of less interest than why it has.
+fn reason(reply: &Reply) -> Option<&str> {
+    reply.disabled.as_deref().or(reply.error.as_deref())
+}
+
+/// What is said of an agent that takes no captures any more.
+pub fn turned_off(pid: u32, why: &str) -> String {
+    format!(
+        "pid {pid}: its agent has turned itself off and captures nothing more: {}",
+        clean(why)
+    )
+}
+
+/// What is said of a process in which a capture runs when a session with it begins.
+pub fn runs_already(pid: u32, capture: &Capture) -> String {
+    let text = format!(
+        "pid {pid}: a capture runs already{}; `stop` ends it\n  directory: {}",
+        verbs::whose(capture),
+        capture.path
+    );
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
+/// Whose a capture is that a start has found, where it is, and what ends it, behind `text`.
+pub fn found_running(text: &mut String, capture: &Capture, way_out: &str) {
+    let whose = verbs::whose(capture);
+    if !whose.is_empty() {
+        let _ = write!(text, "\n  it runs{}", clean(&whose));
+    }
+    if !capture.path.is_empty() {
+        directory(text, &capture.path);
+    }
+    let _ = write!(text, "\n  {way_out}");
+}
+
+/// What is said of an agent of another release.
+pub fn other_version(pid: u32, version: &str) -> String {
+    format!("pid {pid}: {}", library::differs(&clean(version)))
+}
+
 /// A failed stop still has a directory and an account of what was kept.
 fn failed_with(pid: u32, op: Op, reason: &str, reply: &Reply) -> Verdict {
     let mut verdict = failure(pid, op, reason);
@@ -104,6 +145,9 @@ fn status(pid: u32, reply: &Reply, extended: bool) -> String {
         return format!("pid {pid}: {state}, stock agent (it tells no more)");
     }
     let mut text = format!("pid {pid}: {state}");
+    if let Some(why) = &reply.disabled {
+        text = turned_off(pid, why);
+    }
     match reply.devices.as_slice() {
         [] => text.push_str(", no device open"),
         devices => {
@@ -149,14 +193,16 @@ pub fn directory(text: &mut String, path: &str) {
     let _ = write!(text, "\n  directory: {}", clean(path));
 }
 
+/// How long a capture was; `None` of one without an end.
+pub fn captured(ledger: &Ledger) -> Option<String> {
+    let stop = ledger.stop?.monotonic_raw_ns;
+    Some(seconds(stop.saturating_sub(ledger.start.monotonic_raw_ns)))
+}
+
 /// Duration, counts and losses of a capture, one line each.
 pub fn counts(text: &mut String, ledger: &Ledger) {
-    if let Some(stop) = ledger.stop {
-        let ns = stop
-            .monotonic_raw_ns
-            .saturating_sub(ledger.start.monotonic_raw_ns);
-        let ms = ns / 1_000_000;
-        let _ = write!(text, "\n  captured: {}.{:03} s", ms / 1000, ms % 1000);
+    if let Some(captured) = captured(ledger) {
+        let _ = write!(text, "\n  captured: {captured}");
     }
     let _ = write!(text, "\n  records: {}", ledger.written.total());
     by_trace(text, &ledger.written);
@@ -166,9 +212,14 @@ pub fn counts(text: &mut String, ledger: &Ledger) {
 }
 
 fn losses(text: &mut String, ledger: &Ledger) {
-    let _ = write!(text, "\n  lost {}", ledger.lost.total());
+    match Losses::of(ledger) {
+        Some(losses) => text.extend(losses.lines().iter().map(|line| format!("\n  {line}"))),
+        None => {
+            let _ = write!(text, "\n  lost {}", ledger.lost.total());
+            by_trace(text, &ledger.lost);
+        }
+    }
     if ledger.lost.total() > 0 {
-        by_trace(text, &ledger.lost);
         let mut threads: Vec<_> = ledger
             .threads
             .iter()
@@ -273,7 +324,7 @@ mod tests {
                 ..Anchor::default()
             },
             stop: Some(Anchor {
-                monotonic_raw_ns: 3_013_000_000,
+                monotonic_raw_ns: 3_012_700_000,
                 ..Anchor::default()
             }),
             written: counts(5, 2),

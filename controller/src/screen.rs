@@ -5,6 +5,10 @@
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Text of a directory as a terminal may show it: whoever wrote it may have meant harm.
+pub use msprof_export::visible::clean;
 
 /// Go to the start of the line and erase it.
 const ERASE_LINE: &str = "\r\x1b[K";
@@ -20,6 +24,21 @@ pub struct Screen {
     at_prompt: bool,
     progress_shown: bool,
     closed: bool,
+}
+
+/// Something was to be said on stdout and could not be.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Remembers that stdout was not written. A reader that has gone away has seen what it wanted.
+pub fn note_lost(error: &std::io::Error) {
+    if error.kind() != std::io::ErrorKind::BrokenPipe {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether something is missing on stdout.
+pub fn is_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 impl Screen {
@@ -59,7 +78,8 @@ impl Screen {
         }
         let mut out = std::io::stdout().lock();
         let written = writeln!(out, "{text}").and_then(|()| out.flush());
-        if written.is_err() {
+        if let Err(error) = written {
+            note_lost(&error);
             self.closed = true;
         }
     }
@@ -119,10 +139,4 @@ impl Screen {
         self.closed |= written.is_err();
         true
     }
-}
-
-/// Text of a directory as a terminal may show it: whoever wrote it may have meant harm.
-pub fn clean(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(clean).collect()
 }

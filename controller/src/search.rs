@@ -22,6 +22,8 @@ enum Task {
     Once,
     /// Tell which descendants could be connected to, and are not.
     Armed,
+    /// Take a process whose session is over for one that has not been connected to.
+    Forget(u32),
 }
 
 /// What a look has brought.
@@ -63,6 +65,11 @@ impl Search {
         let _ = self.tasks.send(Task::Once);
     }
 
+    /// Has a process that lost its session be found again.
+    pub fn forget(&self, pid: u32) {
+        let _ = self.tasks.send(Task::Forget(pid));
+    }
+
     /// Asks which processes are armed and not connected to.
     pub fn armed(&self) {
         let _ = self.tasks.send(Task::Armed);
@@ -101,6 +108,9 @@ fn run(mut looker: LaunchSearch, tasks: &Receiver<Task>, report: &impl Fn(Looked
         }
         if task == Task::Armed {
             report(Looked::Armed(looker.armed()));
+        }
+        if let Task::Forget(pid) = task {
+            looker.forget(pid);
         }
         task = match tasks.recv() {
             Ok(task) => task,

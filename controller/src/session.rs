@@ -3,19 +3,25 @@
 //! A stock server answers 8-byte messages in order; our agent answers frames with request ids. Both
 //! give a [`Reply`]. Invariant: a reply that came too late is never taken for the next one's.
 
+mod ask;
 mod dismiss;
 mod error;
 
+pub use ask::ask;
 pub use dismiss::dismiss;
 pub use error::SessionError;
 
 use crate::conn::{Arrived, Connection};
-use crate::locate::Attached;
+use crate::locate::{self, Attached};
 use crate::process::Process;
+use msprof_agent_core::VERSION;
 use msprof_agent_core::control::extension::{self, Hello, Op, Outcome, Reply, Request};
 use msprof_agent_core::control::wire::{self, Message, kind, status};
+use msprof_agent_core::process::effective_uid;
+use msprof_agent_core::rescue::Lifeline;
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How often a wait looks whether the process still lives: a forked child can keep a connection
@@ -25,6 +31,9 @@ const LIFE_CHECK: Duration = Duration::from_millis(250);
 /// alive.
 const END_GRACE: Duration = Duration::from_millis(300);
 
+/// How long a process that is ending is given to end with all its threads; one that dumps its core first takes
+/// its time, but closes its connection only then.
+const WHOLE_END: Duration = Duration::from_secs(10);
 /// After a quit a stock server sends three replies in all; closing before it has sent them could
 /// kill it with SIGPIPE.
 const QUIT_REPLIES: usize = 3;
@@ -67,10 +76,14 @@ enum Dialect {
 pub struct Session {
     connection: Connection,
     process: Process,
+    /// Where the process listens, as seen from here.
+    socket: PathBuf,
     dialect: Dialect,
     timeouts: Timeouts,
     capturing: bool,
     hello: Option<Hello>,
+    /// Came with the reply to the last start.
+    lifeline: Option<Lifeline>,
 }
 
 impl Session {
@@ -83,6 +96,7 @@ impl Session {
         let Attached {
             mut connection,
             process,
+            socket,
         } = attached;
         let bytes = wire::encode_params(params)
             .map_err(|error| SessionError::Refused(error.to_string()))?;
@@ -101,12 +115,14 @@ impl Session {
         let mut session = Session {
             connection,
             process: process.clone(),
+            socket,
             dialect: Dialect::Stock {
                 owed: VecDeque::new(),
             },
             timeouts,
             capturing: false,
             hello: None,
+            lifeline: None,
         };
         let answer = session.next_message(deadline).map_err(no_hello)?;
         match (answer.kind, answer.status) {
@@ -130,9 +146,24 @@ impl Session {
         Ok(session)
     }
 
+    /// Begins a session with the same process anew.
+    pub fn renewed(&self, params: &str) -> Result<Session, String> {
+        let attached = locate::again(&self.socket, &self.process).map_err(|e| e.to_string())?;
+        Session::begin(attached, params, self.timeouts).map_err(|error| error.to_string())
+    }
+
     /// What our agent said of itself; `None` for a stock server.
     pub fn hello(&self) -> Option<&Hello> {
         self.hello.as_ref()
+    }
+
+    /// The version of an agent of another release than ours.
+    pub fn other_version(&self) -> Option<&str> {
+        let version = self
+            .hello
+            .as_ref()
+            .map(|hello| hello.agent_version.as_str());
+        version.filter(|version| *version != VERSION)
     }
 
     /// Whether the process lives.
@@ -140,16 +171,42 @@ impl Session {
         self.process.lives()
     }
 
+    /// What can be done for the capture that was started last, if its process is killed.
+    pub fn take_lifeline(&mut self) -> Option<Lifeline> {
+        self.lifeline.take()
+    }
+
+    /// Waits until the process has ended with all its threads; false if it has not in time.
+    pub fn wait_ended(&self) -> bool {
+        let deadline = Instant::now() + WHOLE_END;
+        while !self.process.has_ended_wholly() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// The user whose files the process makes; `None` where it need not be looked at: whoever is not root can
+    /// change no more than the process could, which one of root could as well.
+    pub fn foreign_owner(&self) -> Option<u32> {
+        let uid = self.process.euid;
+        (effective_uid() == 0 && uid != 0).then_some(uid)
+    }
+
     /// Asks for something and waits for the final reply; `progress` gets the bytes still to be
-    /// written.
+    /// written. Of a stock server a capture cannot be detached: it is not told.
     pub fn request(
         &mut self,
-        op: Op,
+        request: impl Into<Request>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Reply, SessionError> {
+        let request = request.into();
+        let op = request.op;
         let reply = match self.dialect {
             Dialect::Stock { .. } => self.request_stock(op),
-            Dialect::Extended { .. } => self.request_extended(op, progress),
+            Dialect::Extended { .. } => self.request_extended(request, progress),
         }?;
         match (op, reply.outcome) {
             (Op::Start, Some(Outcome::Success | Outcome::AlreadyStarted)) => self.capturing = true,
@@ -158,7 +215,7 @@ impl Session {
             _ => {}
         }
         if reply.outcome == Some(Outcome::Disconnected) {
-            return Err(SessionError::Disconnected(reply.error));
+            return Err(over(reply));
         }
         Ok(reply)
     }
@@ -237,7 +294,7 @@ impl Session {
 
     fn request_extended(
         &mut self,
-        op: Op,
+        request: Request,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Reply, SessionError> {
         let Dialect::Extended { next_id } = &mut self.dialect else {
@@ -247,23 +304,36 @@ impl Session {
         // Id 0 is the hello's.
         *next_id = next_id.checked_add(1).unwrap_or(1);
         let mut deadline = Instant::now() + self.timeouts.reply;
-        self.send(&extension::encode_frame(id, &Request { op })?, deadline)?;
+        self.send(&extension::encode_frame(id, &request)?, deadline)?;
         loop {
             let (reply_id, body) = self.next_frame(deadline)?;
             let reply: Reply = extension::parse_body(&body)?;
+            let lifeline = self.take_lifeline_of(&reply);
             if reply_id != id {
                 if reply.outcome == Some(Outcome::Disconnected) {
-                    return Err(SessionError::Disconnected(reply.error));
+                    return Err(over(reply));
                 }
                 // The reply to a request that was given up.
                 continue;
             }
             if reply.outcome != Some(Outcome::Progress) {
+                self.lifeline = lifeline;
                 return Ok(reply);
             }
             deadline = Instant::now() + self.timeouts.reply;
             progress(reply.progress.unwrap_or(0));
         }
+    }
+
+    /// Takes the descriptors that came along with a reply: while it is not taken, no later ones come.
+    fn take_lifeline_of(&mut self, reply: &Reply) -> Option<Lifeline> {
+        let capture = reply.rescue?;
+        let descriptors = self.connection.take_descriptors();
+        // The memory of another release may be laid out in another way, and what is read from it goes to files.
+        if self.other_version().is_some() {
+            return None;
+        }
+        Lifeline::new(descriptors, capture)
     }
 
     /// To be called while nothing is asked: learns of the end of the process or the session.
@@ -296,8 +366,12 @@ impl Session {
             Dialect::Extended { .. } => {
                 while let Some((_, body)) = self.connection.take_frame()? {
                     let reply: Reply = extension::parse_body(&body)?;
+                    // Of a start that was given up: its descriptors are not the next one's.
+                    if reply.rescue.is_some() {
+                        self.connection.take_descriptors();
+                    }
                     if reply.outcome == Some(Outcome::Disconnected) {
-                        return Err(SessionError::Disconnected(reply.error));
+                        return Err(over(reply));
                     }
                 }
             }
@@ -364,6 +438,16 @@ impl Session {
             std::thread::sleep(Duration::from_millis(5));
         }
         SessionError::Disconnected(None)
+    }
+}
+
+/// An agent's word that the session is over.
+fn over(reply: Reply) -> SessionError {
+    match (reply.idle_seconds, reply.error) {
+        (Some(seconds), why) => {
+            SessionError::Idle(why.unwrap_or_else(|| format!("it was idle for {seconds} s")))
+        }
+        (None, why) => SessionError::Disconnected(why),
     }
 }
 

@@ -1,26 +1,23 @@
 //! Signals as events: none of them ends the controller by itself.
 
-use crate::controller::Event;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
-use std::sync::mpsc::Sender;
+use std::sync::OnceLock;
 
-/// Starts the thread that turns SIGINT, SIGTERM and SIGHUP into events.
+/// Starts the thread that tells of SIGINT, SIGTERM and SIGHUP, until `tell` says that nobody listens.
 ///
 /// Those in `ignored` (`nohup`, a shell's background job) stay so. Call it after the line editor is
 /// made: the editor replaces the handler of SIGINT, while the one installed here calls the editor's.
-pub fn watch(ignored: Ignored, events: Sender<Event>) -> std::io::Result<()> {
+pub fn watch(ignored: Ignored, tell: impl Fn(i32) -> bool + Send + 'static) -> std::io::Result<()> {
     let wanted = [SIGINT, SIGTERM, SIGHUP];
-    let wanted = wanted
-        .into_iter()
-        .filter(|signal| ignored.0 & (1 << (signal - 1)) == 0);
+    let wanted = wanted.into_iter().filter(|signal| !ignored.has(*signal));
     // Where SIGCHLD is ignored, the exit status of a launched program would be lost.
     signal_hook::flag::register(SIGCHLD, Default::default())?;
     let mut signals = Signals::new(wanted)?;
     let thread = std::thread::Builder::new().name("signals".to_owned());
     thread.spawn(move || {
         for signal in signals.forever() {
-            if events.send(Event::Signal(signal)).is_err() {
+            if !tell(signal) {
                 return;
             }
         }
@@ -28,16 +25,34 @@ pub fn watch(ignored: Ignored, events: Sender<Event>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The signals that this process ignores, bit n - 1 for signal n.
+/// Has a write beyond the limit of file size (`ulimit -f`) fail, and not end msprof in the midst of a file. A program that is
+/// launched does not inherit it.
+pub fn survive_file_size_limit(ignored: Ignored) {
+    if !ignored.has(SIGXFSZ) {
+        // Without it the signal ends msprof, as it would have.
+        let _ = signal_hook::flag::register(SIGXFSZ, Default::default());
+    }
+}
+
+/// The signals that this process was started with ignored, bit n - 1 for signal n.
 #[derive(Clone, Copy, Debug)]
 pub struct Ignored(u64);
 
 impl Ignored {
-    /// As it is now.
+    /// Read once, at the first call: before anything here has a handler.
     pub fn read() -> Ignored {
+        static IGNORED: OnceLock<Ignored> = OnceLock::new();
+        *IGNORED.get_or_init(Ignored::ask)
+    }
+
+    fn ask() -> Ignored {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
         Ignored(mask.unwrap_or(0))
+    }
+
+    fn has(self, signal: i32) -> bool {
+        self.0 & (1 << (signal - 1)) != 0
     }
 }

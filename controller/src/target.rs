@@ -1,9 +1,12 @@
 //! One thread for each process: it holds the session, carries out commands and notices the end.
 
 use crate::left::Left;
-use crate::locate::{self, Attached};
+use crate::locate::{self, Attached, Whom};
 use crate::session::{Session, SessionError, Timeouts};
-use msprof_agent_core::control::extension::{Op, Outcome, Reply};
+use msprof_agent_core::control::extension::{
+    Capture as Running, Detach, Op, Outcome, Reply, Request, feature,
+};
+use msprof_agent_core::rescue::Lifeline;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -17,7 +20,7 @@ pub enum TargetEvent {
     /// The session has begun.
     Ready(Ready),
     /// The session could not begin; the thread ends.
-    Unreachable(String),
+    Unreachable(Refusal),
     /// A command is still being carried out; bytes to be written.
     Progress(u64),
     /// A command has ended.
@@ -28,11 +31,28 @@ pub enum TargetEvent {
     Gone(SessionError),
 }
 
+/// Why a process cannot be commanded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// A short word for it that stays the same.
+    pub code: &'static str,
+    /// One line.
+    pub text: String,
+}
+
 /// What is known of a process when its session begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// Whether it is our agent; else a stock server.
     pub extended: bool,
+    /// Why our agent has turned itself off, if it has.
+    pub disabled: Option<String>,
+    /// The version of our agent, if it is of another release than we are.
+    pub other_version: Option<String>,
+    /// Whether a capture can go on without the session that starts it.
+    pub detaches: bool,
+    /// A capture that runs already: the session of whoever started it is over, or it is the program's own.
+    pub running: Option<Running>,
 }
 
 /// How events reach the main thread.
@@ -55,35 +75,45 @@ pub struct Target {
     pub noted: Vec<String>,
     /// What a capture left that ended with the session.
     pub left: Option<Box<Left>>,
-    commands: Sender<Op>,
+    commands: Sender<Request>,
 }
 
 impl Target {
     /// Starts the thread for a process that is to be found and connected to.
-    pub fn attach(pid: u32, params: Arc<str>, report: Report) -> std::io::Result<Target> {
-        Target::spawn(pid, report, move || {
-            let attached = locate::attach(pid).map_err(|error| error.to_string())?;
-            begin(attached, &params)
+    pub fn attach(
+        pid: u32,
+        whom: Whom,
+        params: Arc<str>,
+        report: Report,
+    ) -> std::io::Result<Target> {
+        Target::spawn(pid, params, report, move || {
+            locate::attach(pid, whom).map_err(|error| Refusal {
+                code: error.code(),
+                text: error.to_string(),
+            })
         })
     }
 
     /// Starts the thread for a process that is connected to already.
     pub fn adopt(attached: Attached, params: Arc<str>, report: Report) -> std::io::Result<Target> {
         let pid = attached.process.pid;
-        Target::spawn(pid, report, move || begin(attached, &params))
+        Target::spawn(pid, params, report, move || Ok(attached))
     }
 
     fn spawn(
         pid: u32,
+        params: Arc<str>,
         report: Report,
-        begin: impl FnOnce() -> Result<Session, String> + Send + 'static,
+        attach: impl FnOnce() -> Result<Attached, Refusal> + Send + 'static,
     ) -> std::io::Result<Target> {
         let (commands, received) = channel();
         let thread = std::thread::Builder::new().name(format!("target-{pid}"));
-        thread.spawn(move || match begin() {
-            Ok(session) => serve(pid, session, &received, &report),
-            Err(error) => report(pid, TargetEvent::Unreachable(error)),
-        })?;
+        thread.spawn(
+            move || match attach().and_then(|attached| begin(attached, &params)) {
+                Ok(session) => serve(pid, session, &params, &received, &report),
+                Err(error) => report(pid, TargetEvent::Unreachable(error)),
+            },
+        )?;
         Ok(Target {
             pid,
             ready: None,
@@ -112,44 +142,83 @@ impl Target {
 
     /// Hands a command to the thread.
     pub fn send(&mut self, op: Op) {
+        self.request(op.into());
+    }
+
+    /// The same for a start of a capture that is to go on without us.
+    pub fn start_detached(&mut self, detach: Detach) {
+        self.request(Request {
+            op: Op::Start,
+            detach: Some(detach),
+        });
+    }
+
+    fn request(&mut self, request: Request) {
         // A thread that has ended has said why in an event that is on its way.
-        if self.commands.send(op).is_ok() {
-            self.pending.push(op);
+        if self.commands.send(request).is_ok() {
+            self.pending.push(request.op);
         }
     }
 }
 
-fn begin(attached: Attached, params: &str) -> Result<Session, String> {
-    Session::begin(attached, params, Timeouts::default()).map_err(|error| error.to_string())
+fn begin(attached: Attached, params: &str) -> Result<Session, Refusal> {
+    let begun = Session::begin(attached, params, Timeouts::default());
+    begun.map_err(|error| Refusal {
+        code: error.code(),
+        text: error.to_string(),
+    })
 }
 
-fn serve(pid: u32, mut session: Session, commands: &Receiver<Op>, report: &Report) {
+fn serve(
+    pid: u32,
+    mut session: Session,
+    params: &str,
+    commands: &Receiver<Request>,
+    report: &Report,
+) {
+    let hello = session.hello();
     report(
         pid,
         TargetEvent::Ready(Ready {
-            extended: session.hello().is_some(),
+            extended: hello.is_some(),
+            disabled: hello.and_then(|hello| hello.disabled.clone()),
+            other_version: session.other_version().map(str::to_owned),
+            detaches: hello.is_some_and(|hello| hello.has(feature::DETACH)),
+            running: hello.and_then(|hello| hello.capture.clone()),
         }),
     );
-    // The directory of the capture that runs.
-    let mut capture: Option<String> = None;
-    let tell_left = |session: &Session, capture: Option<String>| {
-        if let Some(path) = capture {
-            let left = Left::read(path, || session.lives());
+    let mut capture: Option<Capture> = None;
+    let tell_left = |session: &Session, capture: Option<Capture>| {
+        if let Some(Capture { path, lifeline }) = capture {
+            let mut left = Left::read(path, || session.lives());
+            if let Some(lifeline) = lifeline.filter(|_| !left.has_stopped() && !session.lives()) {
+                left.rescue(lifeline, session);
+            }
             report(pid, TargetEvent::Left(Box::new(left)));
         }
     };
     loop {
         match commands.recv_timeout(IDLE_CHECK) {
-            Ok(op) => {
+            Ok(request) => {
+                let op = request.op;
                 let mut progress = |left| report(pid, TargetEvent::Progress(left));
-                let mut result = session.request(op, &mut progress);
-                if let (Op::Stop, Ok(reply), Some(path)) = (op, &mut result, &capture) {
-                    ended_before(reply, path);
+                let mut result = session.request(request, &mut progress);
+                if let (None, Err(SessionError::Idle(why))) = (&capture, &result) {
+                    result = ask_again(&mut session, params, why, request, &mut progress);
+                }
+                if let (Op::Stop, Ok(reply), Some(capture)) = (op, &mut result, &capture) {
+                    ended_before(reply, &capture.path);
                 }
                 let over = match &result {
                     Ok(reply) => {
                         match (op, reply.outcome) {
-                            (Op::Start, Some(Outcome::Success)) => capture = reply.path.clone(),
+                            // It is nobody's to look after.
+                            (Op::Start, _) if request.detach.is_some() => {}
+                            (Op::Start, Some(Outcome::Success)) => {
+                                let lifeline = session.take_lifeline();
+                                let path = reply.path.clone();
+                                capture = path.map(|path| Capture { path, lifeline });
+                            }
                             (Op::Stop, Some(Outcome::Success)) => capture = None,
                             // A failure that tells of the capture is its end as well.
                             (Op::Stop, Some(Outcome::Failed)) if reply.ledger.is_some() => {
@@ -180,6 +249,36 @@ fn serve(pid: u32, mut session: Session, commands: &Receiver<Op>, report: &Repor
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// Begins a new session in the place of one that was ended for having been idle, and gives the command there.
+fn ask_again(
+    session: &mut Session,
+    params: &str,
+    why: &str,
+    request: Request,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Reply, SessionError> {
+    *session = session
+        .renewed(params)
+        .map_err(|error| SessionError::NotRenewed {
+            why: why.to_owned(),
+            error,
+        })?;
+    let mut reply = session.request(request, progress)?;
+    reply.notes.push(format!(
+        "the process had ended the session ({}); this is a new one",
+        why.split(';').next().unwrap_or(why)
+    ));
+    Ok(reply)
+}
+
+/// A capture that runs.
+struct Capture {
+    /// Its directory.
+    path: String,
+    /// For the case that its process is killed.
+    lifeline: Option<Lifeline>,
 }
 
 /// A capture that the process has ended before our stop came: its account is on disk.

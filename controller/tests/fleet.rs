@@ -20,8 +20,7 @@ fn one_late_and_one_dead_of_eight_do_not_delay_the_others() {
         let starts = starts.clone();
         let (ready, release) = (ready.clone(), release.clone());
         servers.push(Server::once(&lab.socket(pid), move |mut client| {
-            client.read_params();
-            client.extend(&hello(pid));
+            client.greet(pid);
             if index == 1 {
                 ready.open();
             }
@@ -76,8 +75,7 @@ fn a_wedged_process_does_not_keep_the_next_command_from_the_others() {
     let gate = release.clone();
     let wedged = pids[0];
     let slow = Server::once(&lab.socket(wedged), move |mut client| {
-        client.read_params();
-        client.extend(&hello(wedged));
+        client.greet(wedged);
         let (id, _) = client.read_request().expect("start");
         gate.wait();
         client.reply(id, &outcome(Outcome::Success));

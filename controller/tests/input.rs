@@ -2,6 +2,7 @@
 
 mod support;
 
+use msprof_agent_core::control::extension::Outcome;
 use rustix::process::Signal;
 use std::process::{Command, Stdio};
 use support::*;
@@ -152,8 +153,7 @@ fn a_reader_that_goes_away_ends_the_session_properly() {
     let (lab, target) = (Lab::new(), Sleeper::new());
     let pid = target.pid();
     let server = Server::once(&lab.socket(pid), move |mut client| {
-        client.read_params();
-        client.extend(&hello(pid));
+        client.greet(pid);
         let mut ops = Vec::new();
         while let Some((id, op)) = client.read_request() {
             ops.push(op);
@@ -180,4 +180,31 @@ fn a_reader_that_goes_away_ends_the_session_properly() {
         "not killed by SIGPIPE"
     );
     drop(stdin);
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait_for_the_captures() {
+    let (lab, target) = (Lab::new(), Sleeper::new());
+    let pid = target.pid();
+    let asked = Gate::default();
+    let opened = asked.clone();
+    let server = Server::once(&lab.socket(pid), move |mut client| {
+        client.greet(pid);
+        let (id, _) = client.read_request().expect("start");
+        client.reply(id, &outcome(Outcome::Success));
+        client.read_request().expect("quit");
+        opened.open();
+        // Its capture takes long to be written.
+        client.wait_for_close();
+    });
+    let mut run = lab.attach(&[pid]);
+    run.send("start\n");
+    run.wait_for("start success");
+    run.signal(Signal::INT);
+    asked.wait();
+    run.signal(Signal::INT);
+    run.ended()
+        .exits(130)
+        .warns("interrupted: running captures are finished by the processes");
+    server.join();
 }

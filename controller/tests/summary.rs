@@ -2,107 +2,10 @@
 
 mod support;
 
-use msprof_agent_core::ledger::{Anchor, CaptureState, Ledger, ThreadLedger};
-use msprof_agent_core::profdir::{Place, ProfDir, Setup};
-use msprof_agent_core::records::{ApiRecord, MAGIC, Trace, TraceCounts, level};
-use std::path::{Path, PathBuf};
+use msprof_agent_core::ledger::{CaptureState, ThreadLedger};
+use msprof_agent_core::records::{Trace, level};
+use std::path::Path;
 use support::*;
-use zerocopy::IntoBytes;
-
-/// CLOCK_MONOTONIC_RAW at the start of every capture made here, ns.
-const START_NS: u64 = 1_000_000_000_000;
-
-fn anchor(after: u64) -> Anchor {
-    Anchor {
-        ticks: START_NS + after,
-        monotonic_raw_ns: START_NS + after,
-        realtime_ns: 1_700_000_000_000_000_000 + after,
-        cpu_counter: 7,
-    }
-}
-
-/// A capture in the making.
-struct Capture {
-    dir: ProfDir,
-    ledger: Ledger,
-}
-
-impl Capture {
-    fn new(lab: &Lab) -> Capture {
-        let setup = Setup {
-            parent: lab.path("out"),
-            pid: 4321,
-            start: anchor(0),
-            ..Setup::default()
-        };
-        Capture {
-            dir: ProfDir::create(setup).expect("made"),
-            ledger: Ledger {
-                pid: 4321,
-                capture: 1,
-                start: anchor(0),
-                ..Ledger::default()
-            },
-        }
-    }
-
-    /// A call that begins and ends so many ns after the start.
-    fn call(&mut self, lvl: u16, kind: u32, begin: u64, end: u64) {
-        self.record(lvl, kind, START_NS + begin, START_NS + end);
-    }
-
-    /// One half of a pair of events.
-    fn event(&mut self, lvl: u16, kind: u32, at: u64) {
-        self.record(lvl, kind, START_NS + at, ApiRecord::EVENT_END);
-    }
-
-    fn record(&mut self, lvl: u16, kind: u32, begin: u64, end: u64) {
-        let record = ApiRecord {
-            magic: MAGIC,
-            level: lvl,
-            kind,
-            thread_id: 4321,
-            request_id: 0,
-            begin,
-            end,
-            item_id: 0,
-        };
-        let trace = Trace::of(lvl, true).expect("readable");
-        let mut counts = TraceCounts::default();
-        counts.add(trace, 1);
-        self.ledger.written.add(trace, 1);
-        let name = "unaging.api_event.data";
-        let family = self.dir.family(Place::Host, name, Some(40));
-        let appended = self.dir.append(family, record.as_bytes(), &counts);
-        appended.expect("appended");
-    }
-
-    /// A line of the type dictionary, as it is: a hostile directory keeps no rules.
-    fn name(&mut self, lvl: u16, kind: u32, name: &str) {
-        let dictionary = "unaging.additional.type_info_dic";
-        let family = self.dir.family(Place::Host, dictionary, None);
-        let line = format!("{lvl}_{kind}:{name}\n");
-        let appended = self
-            .dir
-            .append(family, line.as_bytes(), &TraceCounts::default());
-        appended.expect("appended");
-    }
-
-    /// Ends it after two and a half seconds, with a ledger.
-    fn finish(mut self) -> PathBuf {
-        let stop = anchor(2_500_000_000);
-        self.ledger.stop = Some(stop);
-        self.ledger.state = CaptureState::Complete;
-        self.ledger.bytes = self.dir.bytes();
-        self.dir.write_ledger(&self.ledger).expect("written");
-        self.finish_without_ledger()
-    }
-
-    fn finish_without_ledger(mut self) -> PathBuf {
-        self.dir.finish(anchor(2_500_000_000)).expect("finished");
-        self.dir.path().to_owned()
-    }
-}
 
 fn summary(lab: &Lab, arguments: &[&Path]) -> Ended {
     let mut command = lab.msprof();
@@ -144,11 +47,15 @@ fn calls_and_pairs_of_events_are_listed_by_total_time() {
             &format!("{bytes} bytes of data from 0 threads"),
             "lost: 0",
             "",
-            "Level         API              Count     Total(us)    Mean(us)     Min(us)     Max(us)",
-            "model         ModelExecute         1      1000.250    1000.250    1000.250    1000.250",
-            "acl           aclrtMalloc          1         9.000       9.000       9.000       9.000",
-            "runtime       LaunchKernel         2         3.000       1.500       0.500       2.500",
-            "node          77                   1         0.001       0.001       0.001       0.001",
+            "Level    API           Count  Total(us)  Mean(us)   P50(us)   P99(us)   Max(us)",
+            "model    ModelExecute      1   1000.250  1000.250  1000.250  1000.250  1000.250",
+            "acl      aclrtMalloc       1      9.000     9.000     9.000     9.000     9.000",
+            "runtime  LaunchKernel      2      3.000     1.500     0.501     2.500     2.500",
+            "node     77                1      0.001     0.001     0.001     0.001     0.001",
+            "",
+            "Model  Name  Runs  Runs/s  Mean(us)   P50(us)   P99(us)   Max(us)",
+            "0      -        1     0.4  1000.250  1000.250  1000.250  1000.250",
+            "model runs: 1, 0.4 per second",
         ]
     );
 }
@@ -170,7 +77,7 @@ fn dictionary_bytes(path: &Path) -> u64 {
 fn names_are_shown_without_control_characters_and_cut_when_they_are_long() {
     let lab = Lab::new();
     let mut capture = Capture::new(&lab);
-    capture.name(level::RUNTIME, 1, "evil\u{1b}[2J\u{7}name");
+    capture.name(level::RUNTIME, 1, "evil\u{1b}[2J\u{7}na\u{202e}me");
     capture.name(level::RUNTIME, 2, &"long".repeat(500));
     capture.call(level::RUNTIME, 1, 0, 2_000);
     capture.call(level::RUNTIME, 2, 0, 1_000);
@@ -178,9 +85,9 @@ fn names_are_shown_without_control_characters_and_cut_when_they_are_long() {
     let ended = summary(&lab, &[&path]);
     ended
         .exits(0)
-        .says("runtime       evil [2J name ")
-        .says(&format!("runtime       {}l... ", "long".repeat(11)));
-    assert!(!ended.out.contains(['\u{1b}', '\u{7}']));
+        .says("runtime  evil [2J na me ")
+        .says(&format!("runtime  {}l...  ", "long".repeat(11)));
+    assert!(!ended.out.contains(['\u{1b}', '\u{7}', '\u{202e}']));
     assert!(ended.out.lines().skip(1).all(|line| line.len() < 140));
 }
 
@@ -228,18 +135,49 @@ fn a_capture_that_was_cut_off_or_failed_says_so() {
         shown[1],
         "capture 1 of pid 4321: still running, or its process was killed"
     );
+    assert_eq!(
+        shown[5],
+        format!(
+            "not finished: if the process has ended, run msprof recover {}",
+            path.display()
+        )
+    );
     let end = [
         "no calls were captured",
         "events without a partner (cut by the edges of the window): 1",
         "calls that begin at time 0, which the parser drops: 1",
     ];
-    assert_eq!(shown[6..9], end);
+    assert_eq!(shown[7..10], end);
 
     let mut failed = Capture::new(&lab);
     failed.ledger.state = CaptureState::Failed;
     failed.dir.write_ledger(&failed.ledger).expect("written");
     let path = failed.finish_without_ledger();
     assert_eq!(lines(&lab, &path)[1], "capture 1 of pid 4321: ended early");
+}
+
+#[test]
+fn what_is_no_record_is_counted_and_gigabytes_of_nothing_take_no_time() {
+    let lab = Lab::new();
+    let mut capture = Capture::new(&lab);
+    capture.call(level::RUNTIME, 1, 0, 1_000);
+    let path = capture.finish();
+    let data = path.join("host/data");
+    std::fs::write(data.join("unaging.api_event.data.slice_1"), [0xA5; 80]).expect("written");
+    let hole = std::fs::File::create(data.join("unaging.api_event.data.slice_2")).expect("made");
+    hole.set_len(3 << 30).expect("a hole");
+    let began = std::time::Instant::now();
+    let shown = lines(&lab, &path);
+    assert!(began.elapsed() < std::time::Duration::from_secs(5));
+    let left_out = format!(
+        "left out, since they are no records (torn, or not written by an agent): {}",
+        2 + (3u64 << 30) / 40
+    );
+    assert!(shown.contains(&left_out), "{shown:#?}");
+    let refused = shown
+        .iter()
+        .filter(|line| line.starts_with("the parser may refuse"));
+    assert_eq!(refused.count(), 3, "{shown:#?}");
 }
 
 #[test]
@@ -254,8 +192,8 @@ fn without_a_ledger_the_losses_are_not_known() {
             path.display().to_string().as_str(),
             "40 bytes of data; no ledger (not made by this agent), so losses are not known",
             "",
-            "Level         API     Count     Total(us)    Mean(us)     Min(us)     Max(us)",
-            "runtime       1           1         1.000       1.000       1.000       1.000",
+            "Level    API  Count  Total(us)  Mean(us)  P50(us)  P99(us)  Max(us)",
+            "runtime  1        1      1.000     1.000    1.000    1.000    1.000",
         ]
     );
 }
@@ -292,22 +230,44 @@ fn the_only_capture_in_a_directory_is_taken_and_several_are_named() {
 }
 
 #[test]
+fn what_cannot_be_read_is_said_and_the_rest_is_shown() {
+    let lab = Lab::new();
+    let mut capture = Capture::new(&lab);
+    capture.name(level::RUNTIME, 1001, "LaunchKernel");
+    capture.call(level::RUNTIME, 1001, 1_000, 3_500);
+    let whole = capture.finish();
+    let shown = summary(&lab, &[&whole]);
+    let tables = shown.out.split_once("\n\n").expect("tables").1;
+    assert!(tables.contains("LaunchKernel"), "{tables}");
+    std::fs::write(whole.join("msprof_agent.json"), "{").expect("written");
+    let ended = summary(&lab, &[&whole]);
+    ended
+        .exits(1)
+        .warns("not all is here")
+        .warns("msprof_agent.json is damaged")
+        .says("no ledger that could be read");
+    let again = ended.out.split_once("\n\n").expect("tables").1;
+    assert!(again.starts_with(tables), "{again}");
+    let slice = whole.join("host/data/aging.api_event.data.slice_77");
+    std::fs::create_dir(slice).expect("made");
+    let ended = summary(&lab, &[&whole]);
+    ended.exits(1).warns("aging.api_event.data.slice_77");
+}
+
+#[test]
 fn what_is_no_capture_is_refused_on_one_line() {
     let lab = Lab::new();
     let file = lab.path("file");
     std::fs::write(&file, "x").expect("written");
-    let damaged = Capture::new(&lab).finish();
-    std::fs::write(damaged.join("msprof_agent.json"), "{").expect("written");
     let home = lab.path("home");
     let missing = lab.path("none");
-    let cases: [(&[&Path], i32, &str); 8] = [
+    let cases: [(&[&Path], i32, &str); 7] = [
         (&[&home], 1, "is not a PROF_XXX directory"),
         (&[&missing], 1, "No such file or directory"),
         (&[&file], 1, "Not a directory"),
-        (&[&damaged], 1, "msprof_agent.json is damaged"),
         (&[], 2, "summary takes one directory"),
         (&[&home, &file], 2, "summary takes one directory"),
-        (&[Path::new("--pid=1")], 2, "\"--pid=1\" is no directory"),
+        (&[Path::new("--pid=1")], 2, "no option \"--pid=1\""),
         (&[Path::new("")], 2, "\"\" is no directory"),
     ];
     for (arguments, code, part) in cases {
@@ -317,5 +277,6 @@ fn what_is_no_capture_is_refused_on_one_line() {
         assert_eq!(ended.out, "");
     }
     let help = summary(&lab, &[Path::new("--help")]);
-    help.exits(0).says("usage: msprof summary <PROF_XXX>");
+    help.exits(0)
+        .says("usage: msprof summary [--json] <PROF_XXX>");
 }

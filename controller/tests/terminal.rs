@@ -2,145 +2,9 @@
 
 mod support;
 
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{LocalModes, tcgetattr};
-use std::io::{Read, Write};
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::io::Write;
 use std::time::{Duration, Instant};
 use support::*;
-
-/// A controller whose stdin, stdout and stderr are its controlling terminal.
-struct Terminal {
-    child: Child,
-    keyboard: std::fs::File,
-    screen: Receiver<Vec<u8>>,
-    seen: String,
-}
-
-impl Terminal {
-    fn start(controller: std::process::Command) -> Terminal {
-        // Only a controlling terminal turns Ctrl-C into a signal.
-        let mut command = std::process::Command::new("setsid");
-        command
-            .arg("--ctty")
-            .arg(controller.get_program())
-            .args(controller.get_args());
-        for (key, value) in controller.get_envs() {
-            match value {
-                Some(value) => command.env(key, value),
-                None => command.env_remove(key),
-            };
-        }
-        if let Some(dir) = controller.get_current_dir() {
-            command.current_dir(dir);
-        }
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let master = openpt(flags).expect("pseudo-terminal");
-        unlockpt(&master).expect("unlocked");
-        let slave = ioctl_tiocgptpeer(&master, flags).expect("its other end");
-        let end = || Stdio::from(slave.try_clone().expect("cloned"));
-        command
-            .env("TERM", "xterm")
-            .stdin(end())
-            .stdout(end())
-            .stderr(end());
-        let child = command.spawn().expect("runs");
-        drop(command);
-        drop(slave);
-        let keyboard = std::fs::File::from(master);
-        let mut reader = keyboard.try_clone().expect("cloned");
-        let (sender, screen) = channel();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                if sender.send(bytes[..count].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Terminal {
-            child,
-            keyboard,
-            screen,
-            seen: String::new(),
-        }
-    }
-
-    fn attach(lab: &Lab, pid: u32) -> Terminal {
-        let mut command = lab.msprof();
-        command.args(["--dynamic=on", &format!("--pid={pid}")]);
-        Terminal::start(command)
-    }
-
-    fn type_in(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).expect("typed");
-    }
-
-    /// Waits for a text behind what was waited for before.
-    #[track_caller]
-    fn wait_for(&mut self, text: &str) {
-        assert!(self.shows(text, DEADLINE), "no {text:?} in {:?}", self.seen);
-    }
-
-    fn shows(&mut self, text: &str, within: Duration) -> bool {
-        let deadline = Instant::now() + within;
-        loop {
-            if let Some(at) = self.seen.find(text) {
-                self.seen.drain(..at + text.len());
-                return true;
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.screen.recv_timeout(left) {
-                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(_) => return false,
-            }
-        }
-    }
-
-    #[track_caller]
-    fn exits(&mut self, code: i32) {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = self.child.try_wait().expect("waited") {
-                return assert_eq!(status.code(), Some(code), "{}", self.seen);
-            }
-            assert!(Instant::now() < deadline, "does not end: {:?}", self.seen);
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    }
-
-    fn wait_until_cooked(&self) {
-        self.wait_for_mode(true);
-    }
-
-    fn wait_until_raw(&self) {
-        self.wait_for_mode(false);
-    }
-
-    fn wait_for_mode(&self, cooked: bool) {
-        let deadline = Instant::now() + DEADLINE;
-        while self.is_cooked() != cooked {
-            assert!(Instant::now() < deadline, "cooked is not {cooked}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Whether the terminal shows what is typed, as it did before.
-    fn is_cooked(&self) -> bool {
-        let settings = tcgetattr(&self.keyboard).expect("settings");
-        settings
-            .local_modes
-            .contains(LocalModes::ECHO | LocalModes::ICANON)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn target() -> (Lab, Sleeper, Server) {
     let (lab, target) = (Lab::new(), Sleeper::new());
@@ -313,4 +177,20 @@ fn control_c_after_quit_ends_the_program_and_a_second_one_kills_it() {
         terminal.wait_for("killing the program");
         terminal.exits(137);
     }
+}
+
+#[test]
+fn an_export_shows_its_progress_and_takes_it_away_again() {
+    let lab = Lab::new();
+    let host = lab.path("out").join("PROF_1/host/data");
+    std::fs::create_dir_all(host).expect("made");
+    let mut command = lab.msprof();
+    command.args(["--export=on", "--output=."]);
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for("exporting [");
+    terminal.wait_for("there is nothing in it to export");
+    terminal.exits(1);
+    terminal.shows("exporting [", Duration::from_millis(1));
+    let last = terminal.seen.rsplit('\r').next().unwrap_or_default();
+    assert!(!last.contains("exporting"), "{:?}", terminal.seen);
 }

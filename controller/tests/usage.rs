@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::io::ErrorKind;
+use std::time::Instant;
 use support::*;
 
 #[track_caller]
@@ -67,6 +69,19 @@ fn every_bad_option_is_refused_on_one_line_before_anything_is_started() {
         (&["--pid=1"], &["--pid", "--application"]),
         (&["--no-such=on"], &["--no-such", "unknown option"]),
         (
+            &["--inject=LD_PRELOAD"],
+            &["--inject", "LD_PRELOAD", "both, preload, libprofapi, none"],
+        ),
+        (&["--inject="], &["--inject", "missing", "libprofapi"]),
+        (
+            &["--inject=none", "--agent-lib=/no/such.so"],
+            &["--inject=none and --agent-lib"],
+        ),
+        (
+            &["--inject=libprofapi", "--agent-lib=/etc/passwd"],
+            &["no libprofapi.so", "/etc/passwd", "--inject=preload"],
+        ),
+        (
             &["--agent-lib=/no/such.so"],
             &["/no/such.so", "--agent-lib"],
         ),
@@ -96,12 +111,24 @@ fn a_missing_library_is_named_with_the_way_out() {
     // Run from a directory of its own, so that nothing lies beside it.
     let copy = lab.path("msprof");
     std::fs::copy(env!("CARGO_BIN_EXE_msprof"), &copy).expect("copied");
-    let output = std::process::Command::new(&copy)
-        .args(["--dynamic=on", "true"])
-        .env_remove("MSPROF_AGENT_LIB")
-        .env("HOME", lab.path("home"))
-        .output()
-        .expect("runs");
+    let run = || {
+        let mut command = std::process::Command::new(&copy);
+        command
+            .args(["--dynamic=on", "true"])
+            .env_remove("MSPROF_AGENT_LIB")
+            .env("HOME", lab.path("home"));
+        command.output()
+    };
+    // A process that another test has just begun holds the copy open for writing until it becomes its program.
+    let deadline = Instant::now() + DEADLINE;
+    let output = loop {
+        match run() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                assert!(Instant::now() < deadline, "{error}");
+            }
+            output => break output.expect("runs"),
+        }
+    };
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(text.contains("libmsprof_agent.so is not found") && text.contains("MSPROF_AGENT_LIB"));
@@ -116,7 +143,9 @@ fn help_and_version_go_to_stdout() {
         .ended()
         .exits(0)
         .says("--runtime-api")
-        .says("usage: msprof");
+        .says("usage: msprof")
+        .says("\n  Ctrl-C again     does not wait for the captures")
+        .says("130 after a second Ctrl-C with --pid;");
     let mut command = lab.msprof();
     command.arg("--version");
     Run::start(command).ended().exits(0).says("msprof 0.1.0");
@@ -138,4 +167,30 @@ fn what_is_only_passed_through_is_said_once() {
         .warns("note: --host-sys, --dvpp-profiling is handed on");
     assert_eq!(ended.err.lines().count(), 1);
     server.join();
+}
+
+#[test]
+fn what_hides_or_turns_round_a_part_of_a_command_line_is_not_shown_as_it_is() {
+    let lab = Lab::new();
+    let file = lab.path("exe.\u{202e}txt");
+    std::fs::write(&file, "x").expect("written");
+    let output = format!("--output={}", file.display());
+    for words in [
+        &["--dynamic=on", "--pid=1", "--l2=o\u{200b}n"][..],
+        &["--dynamic=on", "--pid=1", "--l\u{2066}2=on"],
+        &["--dynamic=on", "--pid=1", &output],
+        &["\u{202e}yrammus"],
+        &["--export=on", "--ty\u{202e}pe=db"],
+        &["--export=on", "--type=d\u{202e}b"],
+    ] {
+        let mut command = lab.msprof();
+        command.args(words);
+        let ended = Run::start(command).ended();
+        ended.exits(2);
+        let said = &ended.err;
+        assert!(
+            said.lines().count() == 1 && !said.contains(['\u{200b}', '\u{202e}', '\u{2066}']),
+            "{words:?}: {said:?}"
+        );
+    }
 }

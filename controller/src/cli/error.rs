@@ -57,6 +57,9 @@ pub enum UsageError {
     /// An option that only a program can use.
     #[error("argument --{0} needs a program to start; it cannot be used with --pid")]
     OnlyLaunch(&'static str),
+    /// A library, and that it is not to be used.
+    #[error("arguments --inject=none and --agent-lib cannot be configured at the same time")]
+    NothingToInject,
     /// The output is something else than a directory.
     #[error("argument --output: \"{}\" is no directory; name another path", .0.display())]
     OutputNotDirectory(PathBuf),

@@ -15,10 +15,11 @@ pub(super) const DYNAMIC: &str = "dynamic";
 pub(super) const PID: &str = "pid";
 pub(super) const APPLICATION: &str = "application";
 pub(super) const ENVIRONMENT: &str = "environment";
+pub(super) const INJECT: &str = "inject";
 pub(super) const AGENT_LIB: &str = "agent-lib";
 
 /// The controller's own options, in the order of the help.
-pub static OWN: [OwnOption; 5] = [
+pub static OWN: [OwnOption; 6] = [
     OwnOption {
         name: DYNAMIC,
         valid: "on, off",
@@ -38,6 +39,12 @@ pub static OWN: [OwnOption; 5] = [
         name: ENVIRONMENT,
         valid: "K=V;K2=V2",
         help: "variables added for the program that is started, but not PROFILING_MODE and PROFILING_OPTIONS",
+    },
+    OwnOption {
+        name: INJECT,
+        valid: "both, preload, libprofapi, none",
+        help: "how the agent gets into the program that is started: by LD_PRELOAD, in place of libprofapi.so by \
+               LD_LIBRARY_PATH, by both (the default), or not at all, for one that brings it along",
     },
     OwnOption {
         name: AGENT_LIB,

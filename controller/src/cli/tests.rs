@@ -86,6 +86,14 @@ fn every_refusal_is_one_line() {
             "--environment needs a program",
         ),
         (
+            &["--dynamic=on", "--pid=7", "--inject=none"],
+            "--inject needs a program",
+        ),
+        (
+            &["--dynamic=on", "--inject=preload,none", "a"],
+            "both, preload, libprofapi, none",
+        ),
+        (
             &["--dynamic=on", "--environment=PROFILING_MODE=x", "a"],
             "PROFILING_MODE is set by",
         ),
@@ -99,7 +107,7 @@ fn every_refusal_is_one_line() {
             "no directory",
         ),
         (&["-x"], "\"-x\" is not an option"),
-        (&["start"], "\"start\" is a command of the prompt"),
+        (&["quit"], "\"quit\" is a command of the prompt"),
         (&["--dynamic=on", "start"], "is a command of the prompt"),
         (
             &["--dynamic=on", "--pid=7", "stop"],
@@ -142,5 +150,7 @@ fn every_refusal_is_one_line() {
 fn help_and_version_come_before_everything_else() {
     assert_eq!(parsed(&["--pid=7", "-h"]), Ok(Invocation::Help));
     assert_eq!(parsed(&["help"]), Ok(Invocation::Help));
-    assert_eq!(parsed(&["--version"]), Ok(Invocation::Version));
+    assert_eq!(parsed(&["--version"]), Ok(Invocation::Version(None)));
+    let named = Invocation::Version(Some("/l.so".into()));
+    assert_eq!(parsed(&["--agent-lib=/l.so", "-V"]), Ok(named));
 }

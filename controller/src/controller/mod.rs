@@ -7,11 +7,14 @@ mod outcome;
 mod program;
 
 use crate::command::{self, Command};
+use crate::exit::INTERRUPTED;
 use crate::launch;
+use crate::locate::Whom;
 use crate::prompt::{Input, Prompt};
 use crate::report;
 use crate::screen::Screen;
 use crate::search::{Looked, Search};
+use crate::summary::short;
 use crate::target::{Report, Target, TargetEvent};
 use msprof_agent_core::control::extension::Op;
 use signal_hook::consts::SIGINT;
@@ -33,8 +36,6 @@ const PROGRESS_PACE: Duration = Duration::from_millis(250);
 const EXIT_GRACE: Duration = Duration::from_millis(500);
 /// Longest wait for the replies to quit; each session gives up before.
 const QUIT_WAIT: Duration = Duration::from_secs(125);
-/// Exit status after a second Ctrl-C.
-const INTERRUPTED: u8 = 130;
 
 /// Whatever happens.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub enum Event {
     Exited(ExitStatus),
     /// Sockets of the launched program were looked for.
     Looked(Looked),
+    /// The summary behind the stop of that number, `None` where there is nothing to show.
+    Summed(u32, Option<String>),
 }
 
 /// How long a session may be.
@@ -83,6 +86,8 @@ pub struct Controller {
     targets: Vec<Target>,
     program: Option<Program>,
     exited: Option<ExitStatus>,
+    /// Processes of the program whose session is over; they may have another one.
+    lost: Vec<u32>,
     /// A session of the program that has ended without a reason given yet.
     unexplained: Vec<(Instant, String)>,
     input: Option<Input>,
@@ -99,6 +104,8 @@ pub struct Controller {
     ended_with_process: bool,
     /// When captures began, of the command that runs.
     started_ns: Vec<u64>,
+    /// Summaries that are still to come, of captures that the last command has ended.
+    summing: usize,
     commands: u32,
     failed: bool,
 }
@@ -123,6 +130,7 @@ impl Controller {
             targets: Vec::new(),
             program: None,
             exited: None,
+            lost: Vec::new(),
             unexplained: Vec::new(),
             input: None,
             interrupts: 0,
@@ -132,6 +140,7 @@ impl Controller {
             ended_with_process: false,
             armed_told: false,
             started_ns: Vec::new(),
+            summing: 0,
             commands: 0,
             failed: false,
         }
@@ -140,7 +149,7 @@ impl Controller {
     /// Attaches to running processes and serves the prompt; gives the exit status.
     pub fn attach(mut self, pids: &[u32]) -> u8 {
         for pid in pids {
-            match Target::attach(*pid, self.params.clone(), self.report()) {
+            match Target::attach(*pid, Whom::Anybody, self.params.clone(), self.report()) {
                 Ok(target) => self.targets.push(target),
                 Err(error) => self.unreachable(*pid, &error.to_string()),
             }
@@ -304,6 +313,28 @@ impl Controller {
         if op == Op::Start {
             self.look_for_armed();
         }
+        self.wait_for_summaries();
+    }
+
+    /// What a capture that has ended comes to is read in the background; not of many processes at once.
+    fn sum_up(&mut self, ended: short::Ended) {
+        if self.summing >= short::MOST {
+            return;
+        }
+        self.summing += 1;
+        let (sender, command) = (self.sender.clone(), self.commands);
+        ended.read(move |text| {
+            let _ = sender.send(Event::Summed(command, text));
+        });
+    }
+
+    /// Shows the summaries of the command that has just run; one that comes later is not shown.
+    fn wait_for_summaries(&mut self) {
+        let until = Instant::now() + short::PATIENCE + short::GRACE;
+        while self.summing > 0 && self.interrupts == 0 && !self.over() && Instant::now() < until {
+            self.pump(until);
+        }
+        self.summing = 0;
     }
 
     fn show_progress(&mut self, op: Op, began: Instant, late: &[u32]) {
@@ -380,6 +411,13 @@ impl Controller {
             }
             Ok(Event::Looked(Looked::Found(found))) => self.adopt(found),
             Ok(Event::Looked(Looked::Armed(pids))) => self.tell_armed(&pids),
+            Ok(Event::Summed(command, text)) if command == self.commands && self.summing > 0 => {
+                self.summing -= 1;
+                if let Some(text) = text {
+                    self.screen.say(&text);
+                }
+            }
+            Ok(Event::Summed(..)) => {}
             Ok(Event::Target(pid, event)) => self.target_event(pid, event),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }

@@ -3,6 +3,7 @@
 use super::Controller;
 use crate::report::{self, Verdict};
 use crate::session::SessionError;
+use crate::summary::short;
 use crate::target::TargetEvent;
 use msprof_agent_core::control::extension::{Op, Outcome, Reply};
 use std::time::Instant;
@@ -14,10 +15,23 @@ impl Controller {
         };
         let target = &mut self.targets[index];
         match event {
-            TargetEvent::Ready(ready) => target.ready = Some(ready),
+            TargetEvent::Ready(ready) => {
+                let off = ready.disabled.as_deref();
+                let other = ready.other_version.as_deref();
+                let running = ready.running.as_ref();
+                let said = [
+                    other.map(|version| report::other_version(pid, version)),
+                    off.map(|why| report::turned_off(pid, why)),
+                    running.map(|capture| report::runs_already(pid, capture)),
+                ];
+                target.ready = Some(ready);
+                for text in said.into_iter().flatten() {
+                    self.screen.warn(&text);
+                }
+            }
             TargetEvent::Unreachable(error) => {
                 self.targets.remove(index);
-                self.unreachable(pid, &error);
+                self.unreachable(pid, &error.text);
                 self.search_again();
             }
             TargetEvent::Progress(left) => target.progress = Some(left),
@@ -60,7 +74,16 @@ impl Controller {
         if op == Op::Start && reply.outcome == Some(Outcome::Success) {
             self.started_ns.extend(reply.started_ns);
         }
-        self.print(report::verdict(pid, op, reply, extended));
+        let mut verdict = report::verdict(pid, op, reply, extended);
+        if let (Op::Start, Some(Outcome::AlreadyStarted), Some(capture)) =
+            (op, reply.outcome, &reply.capture)
+        {
+            report::found_running(&mut verdict.text, capture, "`stop` ends it");
+        }
+        self.print(verdict);
+        if let Some(ended) = short::Ended::of(pid, op, reply) {
+            self.sum_up(ended);
+        }
         if op == Op::Quit {
             self.targets.remove(index);
         }
@@ -68,7 +91,10 @@ impl Controller {
 
     pub(super) fn not_replied(&mut self, index: usize, op: Op, error: SessionError) {
         let pid = self.targets[index].pid;
-        let ended = matches!(error, SessionError::Ended | SessionError::Disconnected(_));
+        let ended = matches!(
+            error,
+            SessionError::Ended | SessionError::Disconnected(_) | SessionError::Idle(_)
+        );
         let has_left = self.targets[index].left.is_some();
         if op == Op::Quit && ended || op != Op::Start && has_left {
             // What quit and stop ask for has happened already.
@@ -115,6 +141,7 @@ impl Controller {
     /// Forgets a target; commands that it will never answer have failed.
     pub(super) fn drop_target(&mut self, index: usize) {
         let target = self.targets.remove(index);
+        self.lost.push(target.pid);
         for op in target.pending.into_iter().filter(|op| *op != Op::Quit) {
             self.print(report::failure(target.pid, op, "the session is over"));
         }

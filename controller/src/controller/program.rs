@@ -18,6 +18,7 @@ const SAY_WAITING: Duration = Duration::from_secs(2);
 impl Controller {
     /// Launch mode: makes sure that there is somebody to command; false when there is not.
     pub(super) fn find_targets(&mut self, op: Op) -> bool {
+        self.forget_lost();
         if !self.targets.is_empty() {
             // Further processes of the program may have come up meanwhile.
             if op == Op::Start {
@@ -25,6 +26,7 @@ impl Controller {
             }
             return true;
         }
+        self.search_again();
         let began = Instant::now();
         let mut said = false;
         loop {
@@ -70,6 +72,16 @@ impl Controller {
                 self.screen.warn(&text);
             }
             self.pump(Instant::now() + PROGRESS_PACE);
+        }
+    }
+
+    /// Those whose session is over are asked for another one at the next command, not before: whoever ends it again
+    /// and again must not keep us busy.
+    fn forget_lost(&mut self) {
+        for pid in std::mem::take(&mut self.lost) {
+            if let Some(program) = &self.program {
+                program.search.forget(pid);
+            }
         }
     }
 

@@ -40,6 +40,17 @@ pub enum SessionError {
     /// The process lives, but has ended the session.
     #[error("the process has ended the session{}", because(.0))]
     Disconnected(Option<String>),
+    /// The process lives, and has ended the session because nothing was captured for a while: a new one can be begun.
+    #[error("the process has ended the session: {0}")]
+    Idle(String),
+    /// No new session could be begun in the place of one that was ended for that.
+    #[error("the process has ended the session: {why}; a new one cannot begin: {error}")]
+    NotRenewed {
+        /// Why the old one was ended.
+        why: String,
+        /// Why there is no new one.
+        error: String,
+    },
     /// It says something that is not in the protocol.
     #[error("unexpected answer (type {}, status {:#x}): it is perhaps of another version", .0.kind, .0.status)]
     Unexpected(Message),
@@ -52,6 +63,20 @@ pub enum SessionError {
 }
 
 impl SessionError {
+    /// A short word for it that stays the same.
+    pub fn code(&self) -> &'static str {
+        match self {
+            SessionError::Busy(_) => "busy",
+            SessionError::Refused(_) | SessionError::Failed => "refused",
+            SessionError::NoHello(_) | SessionError::NoReply(_) => "no-reply",
+            SessionError::ClosedAtOnce | SessionError::Disconnected(_) => "disconnected",
+            SessionError::Ended => "ended",
+            SessionError::Idle(_) | SessionError::NotRenewed { .. } => "idle",
+            SessionError::Unexpected(_) | SessionError::Frame(_) => "unexpected-answer",
+            SessionError::Io(_) => "connection-failed",
+        }
+    }
+
     /// Whether the session is over.
     pub fn is_final(&self) -> bool {
         !matches!(self, SessionError::NoReply(_))
