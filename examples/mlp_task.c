@@ -35,6 +35,8 @@ typedef struct Options {
     int devices[MAX_DEVICES];
     int device_count;
     const char *model;
+    bool reload;
+    bool marks;
     bool quiet;
     bool finalize;
 } Options;
@@ -75,9 +77,11 @@ static void on_term(int signal_number)
 static void usage(FILE *out)
 {
     fputs("usage: mlp_task [--streams=N] [--seconds=S] [--pause-us=N] [--device=D[,D...]]\n"
-          "                [--model=FILE] [--quiet] [--no-finalize]\n"
+          "                [--model=FILE] [--reload] [--marks] [--quiet] [--no-finalize]\n"
           "  --seconds=0  until stdin ends or SIGTERM;  --seconds=-1  until SIGTERM\n"
-          "  --device     streams take the listed devices in turn\n",
+          "  --device     streams take the listed devices in turn\n"
+          "  --reload     loads the model anew for every run\n"
+          "  --marks      gives every run a range of its own in the profile\n",
           out);
 }
 
@@ -135,6 +139,14 @@ static bool read_option(const char *argument, Options *options)
     }
     if ((value = value_of(argument, "--model")) != NULL) {
         options->model = value;
+        return true;
+    }
+    if (strcmp(argument, "--reload") == 0) {
+        options->reload = true;
+        return true;
+    }
+    if (strcmp(argument, "--marks") == 0) {
+        options->marks = true;
         return true;
     }
     if (strcmp(argument, "--quiet") == 0) {
@@ -209,6 +221,10 @@ static bool plausible(const Stream *s)
 
 static bool run_once(Stream *s)
 {
+    if (s->options->reload) {
+        TRY(s, aclmdlUnload(s->model));
+        TRY(s, aclmdlLoadFromFile(s->options->model, &s->model));
+    }
     /* Frameworks set the device before every run, since threads may change. */
     TRY(s, aclrtSetDevice(s->device));
     TRY(s, aclrtMemcpyAsync(s->device_input, s->input_bytes, s->input, s->input_bytes,
@@ -224,6 +240,19 @@ static bool run_once(Stream *s)
     }
     s->runs++;
     return true;
+}
+
+/* A run as a range with a message; the result is the run's. */
+static bool marked_run(Stream *s)
+{
+    static const char message[] = "inference";
+    void *stamp = aclprofCreateStamp();
+    TRY(s, aclprofSetStampTraceMessage(stamp, message, sizeof message - 1));
+    TRY(s, aclprofPush(stamp));
+    bool good = run_once(s);
+    TRY(s, aclprofPop());
+    aclprofDestroyStamp(stamp);
+    return good;
 }
 
 static bool tear_down(Stream *s)
@@ -251,7 +280,7 @@ static void *stream_main(void *argument)
     note(&g_ready);
     if (good) {
         while (good && !atomic_load(&g_stop)) {
-            good = run_once(s);
+            good = s->options->marks ? marked_run(s) : run_once(s);
             if (s->options->pause_us > 0) {
                 usleep((useconds_t)s->options->pause_us);
             }

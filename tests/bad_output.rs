@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use support::client::{ByteClient, FAILED, NOT_STARTED, START, STOP, assert_serves, params};
@@ -50,6 +51,44 @@ fn an_output_directory_that_cannot_be_made_is_explained_to_our_own_client() {
     assert_eq!(client.ask("status")["capturing"], false);
 }
 
+#[test]
+fn an_output_directory_that_everybody_may_change_is_refused_unless_the_program_is_told_to_take_it()
+{
+    let home = Home::new();
+    let open = home.path().join("open");
+    fs::create_dir(&open).expect("a directory");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("mode is set");
+    let puppet = Puppet::start(&home);
+    let mut client = puppet.connect();
+    client.introduce_extended(&params(&open));
+    let reply = client.ask("start");
+    assert_eq!(reply["outcome"], "failed");
+    let why = reply["error"].as_str().expect("a reason");
+    let parts = [
+        "can be changed by all users",
+        "MSPROF_AGENT_ALLOW_SHARED_DIR=1",
+    ];
+    for part in parts {
+        assert!(why.contains(part), "{why}");
+    }
+    assert!(prof_dirs(&open).is_empty());
+
+    let told = home
+        .armed(puppet::path())
+        .env("MSPROF_AGENT_ALLOW_SHARED_DIR", "1");
+    let puppet = Puppet::start_program(&home, told);
+    puppet.wait_socket();
+    let mut client = puppet.connect();
+    client.introduce_extended(&params(&open));
+    let reply = client.ask("start");
+    assert_eq!(reply["outcome"], "success", "{reply}");
+    assert!(reply["notes"].to_string().contains(parts[0]), "{reply}");
+    let stopped = client.ask("stop");
+    assert_eq!(stopped["outcome"], "success", "{stopped}");
+    let notes = support::prof::Prof::open(&only_prof_dir(&open)).ledger()["notes"].to_string();
+    assert!(notes.contains(parts[0]), "{notes}");
+}
+
 /// A puppet that sees `size` bytes of tmpfs at `dir`, in a mount namespace of its own. `None`, said on
 /// stderr, where that is not permitted.
 fn puppet_with_small_disk(home: &Home, dir: &Path, size: &str) -> Option<Puppet> {
@@ -86,11 +125,10 @@ fn puppet_with_small_disk(home: &Home, dir: &Path, size: &str) -> Option<Puppet>
     // SAFETY: as above.
     let probe = unsafe { home.plain("/bin/true").before_exec(mount) };
     if let Err(error) = probe.try_spawn() {
-        eprintln!("skipped: no tmpfs can be mounted here ({error})");
+        support::skip::skipped(format_args!("no tmpfs can be mounted here ({error})"));
         return None;
     }
-    let puppet = Puppet::start_program(home, program);
-    puppet.wait_socket();
+    let puppet = Puppet::start_armed(home, program);
     Some(puppet)
 }
 

@@ -2,12 +2,18 @@
 
 mod support;
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
 use std::time::Instant;
+use support::builder::{Linkage, build};
 use support::client::{ByteClient, params};
 use support::home::{Home, only_prof_dir, prof_dirs};
+use support::msprof::{dynamic, run_script};
+use support::prof::Prof;
 use support::puppet::{Puppet, capturing};
 use support::rules::open_complete;
+use support::wait::PATIENCE;
 
 /// What all component handlers together may take at a start or stop, and a machine's slowness.
 const COMPONENT_LIMIT: Duration = Duration::from_secs(5);
@@ -163,4 +169,36 @@ fn a_component_that_registers_late_is_told_to_start_and_to_stop() {
             .devices
             .contains_key(&0)
     );
+}
+
+/// A program with a handler that does not come back in a regular way, and what its controller hears.
+fn crash_in_handler(source: &str) -> ExitStatus {
+    let home = Home::new();
+    let mut program = home.armed(build(source, Linkage::Shared)).spawn();
+    program.line("ready", |line| (line == "ready").then_some(()));
+    home.wait_socket(program.pid());
+    let begin = Instant::now();
+    let controller = dynamic(&home, &home.output()).arg(format!("--pid={}", program.pid()));
+    let finished = run_script(controller, &["start", "quit"]);
+    finished.expect_code(1);
+    let text = finished.text();
+    assert!(text.contains("start failed"), "{finished:#?}");
+    assert!(text.contains("the process has ended"), "{finished:#?}");
+    assert!(begin.elapsed() < COMPONENT_LIMIT + SLACK, "no hang");
+    let status = program.wait_end(PATIENCE);
+    for dir in prof_dirs(&home.output()) {
+        // Cut off, but to be read.
+        Prof::open(&dir);
+    }
+    status
+}
+
+#[test]
+fn a_handler_that_panics_or_throws_ends_the_program_at_once_as_it_would_without_us() {
+    // No library can catch what comes out of another one's handler: a Rust handler does not let it out, and
+    // nobody may unwind through frames of another language. What counts: no hang, and a controller that says it.
+    for source in ["tests/rust/panicking.rs", "tests/c/throwing.cpp"] {
+        let status = crash_in_handler(source);
+        assert_eq!(status.signal(), Some(libc::SIGABRT), "{source}");
+    }
 }

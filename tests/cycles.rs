@@ -134,3 +134,42 @@ fn captures_without_a_record_are_complete_too() {
         assert!(!matches!(prof.ledger()["stop"], Value::Null));
     }
 }
+
+#[test]
+fn a_thousand_captures_hold_exactly_what_was_reported_in_each() {
+    const CAPTURES: u64 = 1_000;
+    const RECORDS: u64 = 20;
+    let home = Home::new();
+    let program = home
+        .armed(support::puppet::path())
+        .env("MSPROF_AGENT_MAX_COMMANDS", "0");
+    let mut puppet = support::puppet::Puppet::start_armed(&home, program);
+    let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
+    for number in 1..=CAPTURES {
+        // Some of them a moment long and without a record; and what is reported between them is nobody's.
+        client.start();
+        if number % 4 != 0 {
+            assert_eq!(puppet.tell(&format!("api {RECORDS} {number}")), "0");
+        }
+        client.stop();
+        assert_eq!(puppet.tell("api 5 77777"), "0");
+    }
+    client.quit();
+    let dirs = prof_dirs(&home.output());
+    assert_eq!(dirs.len() as u64, CAPTURES);
+    for (dir, number) in dirs.iter().zip(1..) {
+        let prof = support::prof::Prof::open(dir);
+        assert_eq!(lost(&prof.ledger()), 0);
+        let items: Vec<u64> = prof.api().iter().map(|record| record.item).collect();
+        let expected = match number % 4 {
+            0 => 1..1,
+            _ => 1..RECORDS + 1,
+        };
+        let expected: Vec<u64> = expected.map(|n| number << STAMP_BITS | n).collect();
+        assert_eq!(items, expected, "{}", dir.display());
+        // All of them by the product's own check would take a minute.
+        if number % 50 <= 1 {
+            open_complete(dir);
+        }
+    }
+}

@@ -36,8 +36,7 @@ fn a_flood_is_accounted_for_to_the_record() {
         let program = home
             .armed(puppet::path())
             .env("MSPROF_AGENT_BUFFER_MB", "1");
-        let mut puppet = Puppet::start_program(&home, program);
-        puppet.wait_socket();
+        let mut puppet = Puppet::start_armed(&home, program);
         let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
         client.start();
         let each = 400_000 / threads;
@@ -47,6 +46,12 @@ fn a_flood_is_accounted_for_to_the_record() {
         assert_eq!(reported(&ledger), threads * each, "{threads} threads");
         assert_eq!(items.len() as u64 + lost(&ledger), threads * each);
         assert_no_duplicates(&items);
+        let notes = ledger["notes"].to_string();
+        let why = format!(
+            "{} records were lost because the buffers were full; raise MSPROF_AGENT_BUFFER_MB",
+            lost(&ledger)
+        );
+        assert_eq!(notes.contains(&why), lost(&ledger) > 0, "{notes}");
     }
 }
 
@@ -72,8 +77,7 @@ fn threads_that_live_for_a_moment_lose_nothing() {
     let program = home
         .armed(puppet::path())
         .env("MSPROF_AGENT_BUFFER_MB", "256");
-    let mut puppet = Puppet::start_program(&home, program);
-    puppet.wait_socket();
+    let mut puppet = Puppet::start_armed(&home, program);
     let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
     client.start();
     assert_eq!(puppet.tell("brief 2000 5"), "0");
@@ -89,8 +93,7 @@ fn threads_that_come_and_go_do_not_make_the_process_grow() {
     let program = home
         .armed(puppet::path())
         .env("MSPROF_AGENT_BUFFER_MB", "4");
-    let mut puppet = Puppet::start_program(&home, program);
-    puppet.wait_socket();
+    let mut puppet = Puppet::start_armed(&home, program);
     let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
     client.start();
     let proc = Proc::of(puppet.pid());

@@ -8,16 +8,7 @@ use support::home::{Home, only_prof_dir, prof_dirs};
 use support::proc::{IDLE_SOCKETS, Proc};
 use support::puppet::{Puppet, capturing};
 use support::rules::{lost, open_complete};
-use support::wait::{PATIENCE, wait_for, wait_until};
-
-/// Sockets that a process has open.
-fn sockets_of(pid: u32) -> usize {
-    let descriptors = Proc::of(pid).descriptors();
-    descriptors
-        .values()
-        .filter(|kind| *kind == "socket")
-        .count()
-}
+use support::wait::wait_until;
 
 /// Every kind of child, with its order to the puppet.
 const CHILDREN: [&str; 4] = ["fork exit", "fork _exit", "vfork", "double"];
@@ -79,10 +70,7 @@ fn a_child_that_reports_becomes_an_agent_of_its_own() {
     let (mut puppet, mut client) = capturing(&home);
     assert_eq!(puppet.tell("api 100 1"), "0");
     let child: u32 = puppet.tell("fork report").parse().expect("a pid");
-    let socket = home.socket(child);
-    wait_for("the child's socket", PATIENCE, || {
-        socket.exists().then_some(())
-    });
+    let socket = home.wait_socket(child);
 
     // A capture of the child beside the parent's.
     let child_output = home.path().join("child");
@@ -127,10 +115,7 @@ fn a_child_that_ends_in_mid_capture_completes_its_own_directory_only() {
     let home = Home::new();
     let (mut puppet, mut client) = capturing(&home);
     let child: u32 = puppet.tell("fork report").parse().expect("a pid");
-    let socket = home.socket(child);
-    wait_for("the child's socket", PATIENCE, || {
-        socket.exists().then_some(())
-    });
+    let socket = home.wait_socket(child);
     let child_output = home.path().join("child");
     let mut second = ByteClient::open(&socket, &params(&child_output));
     second.start();
@@ -146,17 +131,38 @@ fn a_child_that_ends_in_mid_capture_completes_its_own_directory_only() {
 }
 
 #[test]
+fn a_child_that_is_forked_in_mid_capture_does_not_hold_its_parents_buffers() {
+    let home = Home::new();
+    let (mut puppet, mut client) = capturing(&home);
+    let buffers = |pid: u32| {
+        let descriptors = Proc::of(pid).descriptors();
+        let ours = |kind: &&String| kind.contains("memfd:msprof-rings");
+        descriptors.values().filter(ours).count()
+    };
+    assert!(buffers(puppet.pid()) > 0, "no memory file here");
+    let child: u32 = puppet.tell("fork report").parse().expect("a pid");
+    // From its socket on it is past the handlers of the fork.
+    let socket = home.socket(child);
+    wait_until("the child's socket", || socket.exists());
+    assert_eq!(buffers(child), 0);
+    assert!(!Proc::of(child).maps_file("msprof-rings (deleted)"));
+    assert_eq!(puppet.tell("let"), "0", "exit status of the child");
+    assert_eq!(puppet.tell("api 100 1"), "0");
+    client.stop();
+    let prof = open_complete(&only_prof_dir(&home.output()));
+    assert_eq!(prof.api().len(), 100);
+}
+
+#[test]
 fn a_forked_child_holds_no_socket_of_its_parent() {
     let home = Home::new();
     let (mut puppet, client) = capturing(&home);
     let child: u32 = puppet.tell("fork report").parse().expect("a pid");
-    let socket = home.socket(child);
-    wait_for("the child's socket", PATIENCE, || {
-        socket.exists().then_some(())
-    });
+    home.wait_socket(child);
     drop(client);
     wait_until("its own sockets each", || {
-        sockets_of(puppet.pid()) == IDLE_SOCKETS && sockets_of(child) == IDLE_SOCKETS
+        Proc::of(puppet.pid()).sockets() == IDLE_SOCKETS
+            && Proc::of(child).sockets() == IDLE_SOCKETS
     });
     let parents = puppet.socket().clone();
     puppet.kill();

@@ -2,17 +2,18 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use support::artifacts::artifacts;
-use support::builder::{Linkage, build};
+use support::builder::{Linkage, build, build_library};
 use support::client::{ByteClient, params};
 use support::home::{Home, only_prof_dir};
+use support::namespace::uid;
 use support::proc::{Manners, Proc};
 use support::process::{Program, words};
 use support::puppet::{self, Puppet};
 use support::rules::open_complete;
 use support::task::{EASY, Task, Way};
-use support::wait::wait_until;
 
 /// What an agent that is armed and idle may take, KiB.
 const ARMED_KIB: u64 = 2048;
@@ -109,6 +110,71 @@ fn a_process_can_be_told_to_bind_at_its_first_call() {
     }
 }
 
+/// A user that is nobody's.
+const NOBODY: u32 = 65_534;
+
+/// The puppet with all variables set that have the agent write files or load the vendor's library, run by nobody.
+fn puppet_of_nobody(home: &Home, set_user_id: bool, mode: &str) -> Option<Puppet> {
+    let file = home.path().join("puppet");
+    std::fs::copy(puppet::path(), &file).expect("a copy");
+    let mode_bits = |bits| std::fs::Permissions::from_mode(bits);
+    let bits = if set_user_id { 0o4755 } else { 0o755 };
+    std::fs::set_permissions(&file, mode_bits(bits)).expect("our file");
+    std::fs::set_permissions(home.path(), mode_bits(0o777)).expect("our directory");
+    let lib64 = home.path().join("lib64");
+    std::fs::create_dir(&lib64).expect("a new directory");
+    build_library("tests/c/vendor_profapi.c", &lib64.join("libprofapi.so"));
+    // Where that user can read it. The set-user-ID program finds the library by RUNPATH, as root.
+    let library = home.path().join("libmsprof_agent.so");
+    std::fs::copy(&artifacts().library, library).expect("a copy");
+    let become_nobody = || {
+        // SAFETY: plain system calls.
+        match unsafe { libc::setgid(NOBODY) | libc::setuid(NOBODY) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    let program = home.armed(&file).env("PROFILING_MODE", mode);
+    let program = program.env("ASCEND_HOME_PATH", home.path());
+    let program = program.env("LD_LIBRARY_PATH", home.path());
+    // SAFETY: the closure makes system calls only.
+    let program = unsafe { program.before_exec(become_nobody) };
+    let mut puppet = Puppet::start_program(home, program);
+    let user = Proc::of(puppet.pid()).status("Uid");
+    let effective = user.split_whitespace().nth(1).expect("four ids");
+    if set_user_id && effective != "0" {
+        support::skip::skipped(format_args!("set-user-ID has no effect here"));
+        return None;
+    }
+    assert_eq!(puppet.tell("init") == "0", mode == "dynamic" || set_user_id);
+    Some(puppet)
+}
+
+#[test]
+fn a_set_user_id_program_takes_nothing_from_the_environment() {
+    if uid() != 0 {
+        support::skip::skipped(format_args!(
+            "only root can make a program of another user's"
+        ));
+        return;
+    }
+    let seen = |set_user_id, mode| {
+        let home = Home::new();
+        let puppet = puppet_of_nobody(&home, set_user_id, mode)?;
+        let proc = Proc::of(puppet.pid());
+        let vendors = proc.maps_file("/lib64/libprofapi.so");
+        let log = home.path().join("agent.log").exists();
+        Some((log, !home.sockets().is_empty(), vendors))
+    };
+    // That the variables have an effect elsewhere.
+    assert_eq!(seen(false, "dynamic"), Some((true, true, false)));
+    assert_eq!(seen(false, ""), Some((false, false, true)));
+    for mode in ["dynamic", ""] {
+        let nothing = Some((false, false, false));
+        assert!([None, nothing].contains(&seen(true, mode)), "{mode:?}");
+    }
+}
+
 #[test]
 fn a_shell_that_starts_the_task_gets_no_socket_and_the_task_does() {
     let home = Home::new();
@@ -122,8 +188,7 @@ fn a_shell_that_starts_the_task_gets_no_socket_and_the_task_does() {
         .args(["-c", &script])
         .spawn();
     let pid: u32 = shell.line("the task's pid", |line| line.parse().ok());
-    let socket = home.socket(pid);
-    wait_until("the task's socket", || socket.exists());
+    let socket = home.wait_socket(pid);
     let ready = format!("pid {pid} ready");
     shell.line("the task to be ready", |line| (line == ready).then_some(()));
     assert_eq!(home.sockets(), [socket]);
@@ -237,8 +302,7 @@ fn nothing_is_written_to_the_programs_streams() {
         .plain(puppet::path())
         .env("PROFILING_MODE", "dynamic")
         .env("MSPROF_AGENT_LOG", "warn");
-    let mut puppet = Puppet::start_program(&home, program);
-    puppet.wait_socket();
+    let mut puppet = Puppet::start_armed(&home, program);
     let mut client = ByteClient::open(puppet.socket(), &params(&home.output()));
     client.start();
     assert_eq!(puppet.tell("api 10 1"), "0");

@@ -98,6 +98,29 @@ fn the_rest_of_the_command_line_may_be_the_application() {
 }
 
 #[test]
+fn each_way_in_that_may_be_asked_for_captures_the_task() {
+    let artifacts = artifacts();
+    for (inject, task) in [
+        ("both", &artifacts.task),
+        ("preload", &artifacts.task),
+        ("libprofapi", &artifacts.task),
+        ("none", &artifacts.task_linked),
+    ] {
+        let home = Home::new();
+        let program = dynamic(&home, &home.output())
+            .arg(format!("--inject={inject}"))
+            .arg(task)
+            .args(["--seconds=3", "--streams=1", "--pause-us=1000"]);
+        let finished = run_script(program, &["start", "sleep 0.5", "stop", "quit"]);
+        finished.expect_code(0);
+        let prof = open_complete(&only_prof_dir(&home.output()));
+        let windows = windows(&finished);
+        windows[0].assert_matches(&prof);
+        assert!(windows[0].calls("runtime")["KernelLaunch"] > 0, "{inject}");
+    }
+}
+
+#[test]
 fn several_captures_of_one_launch_stand_alone() {
     let home = Home::new();
     let program = launch(&home, "--seconds=4 --streams=2 --pause-us=1000");
@@ -183,4 +206,35 @@ fn a_trace_that_was_not_asked_for_is_not_written() {
     // GE reports runs of a model by the task level, whoever asked for them.
     assert_eq!(ledger["written"]["model-execution"], 0);
     windows(&finished)[0].assert_matches_without(&["model"], &prof);
+}
+
+#[test]
+fn a_session_that_the_agent_has_ended_for_being_idle_goes_on_with_the_next_command() {
+    let home = Home::new();
+    let program = launch(&home, "--seconds=6 --streams=1 --pause-us=1000")
+        .arg("--environment=MSPROF_AGENT_IDLE_TIMEOUT=1");
+    // The stimulus: nothing is captured for longer than allowed.
+    let commands = [
+        "start",
+        "sleep 0.2",
+        "stop",
+        "sleep 1.3",
+        "start",
+        "sleep 0.2",
+        "stop",
+        "quit",
+    ];
+    let finished = run_script(program, &commands);
+    finished.expect_code(0);
+    let said = |what: &str| finished.text().matches(what).count();
+    assert_eq!((said("start success"), said("stop success")), (2, 2));
+    finished.line_with(
+        "note: the process had ended the session (nothing was captured for 1 s); this is a new one",
+    );
+    let windows = windows(&finished);
+    let dirs = prof_dirs(&home.output());
+    assert_eq!((windows.len(), dirs.len()), (2, 2), "{finished:#?}");
+    for (window, dir) in windows.iter().zip(&dirs) {
+        window.assert_matches(&open_complete(dir));
+    }
 }

@@ -12,15 +12,6 @@ use support::rules::{lost, open_complete};
 use support::task::{Task, Way};
 use support::wait::{PATIENCE, wait_until};
 
-/// Sockets that a process has open.
-fn sockets_of(pid: u32) -> usize {
-    let descriptors = Proc::of(pid).descriptors();
-    descriptors
-        .values()
-        .filter(|kind| *kind == "socket")
-        .count()
-}
-
 // ---- ends -------------------------------------------------------------------
 
 #[test]
@@ -160,7 +151,10 @@ fn a_program_captures_itself_without_dynamic_mode() {
     }
     assert!(puppet.tell("stop").starts_with("5"), "nothing to stop");
     assert_eq!(home.sockets(), [] as [PathBuf; 0]);
-    assert_eq!(Proc::of(puppet.pid()).agent_threads(), [] as [String; 0]);
+    // The thread of the last stop ends after its answer.
+    wait_until("the agent's threads to end", || {
+        Proc::of(puppet.pid()).agent_threads().is_empty()
+    });
 }
 
 #[test]
@@ -173,7 +167,7 @@ fn a_client_and_the_program_itself_do_not_disturb_each_other() {
     assert_eq!(client.command(START), ALREADY_STARTED);
     drop(client);
     wait_until("the client to be gone", || {
-        sockets_of(puppet.pid()) == IDLE_SOCKETS
+        Proc::of(puppet.pid()).sockets() == IDLE_SOCKETS
     });
     assert_eq!(puppet.tell("api 10 1"), "0");
     assert_eq!(

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use support::client::{ByteClient, assert_serves, params};
 use support::home::{Home, only_prof_dir};
+use support::msprof::{dynamic, run_script};
 use support::proc::Proc;
 use support::puppet::{self, Puppet};
 use support::rules::open_complete;
@@ -115,6 +116,37 @@ fn a_file_that_is_no_socket_is_left_alone() {
     assert_eq!(fs::read_to_string(&file).expect("still there"), "precious");
     puppet.finish().expect_code(0);
     assert_eq!(fs::read_to_string(&file).expect("still there"), "precious");
+}
+
+#[test]
+fn what_killed_processes_left_is_swept_and_those_that_live_are_left_alone() {
+    let home = Home::new();
+    let mut living = Puppet::start(&home);
+    let mut session = ByteClient::open(living.socket(), &params(&home.output()));
+    session.start();
+    // By the next process that comes up.
+    let killed = Puppet::start(&home);
+    let left = killed.socket().clone();
+    killed.kill();
+    assert!(left.exists(), "a killed process cannot tidy up");
+    let next = Puppet::start(&home);
+    wait_until("the file to be swept", || !left.exists());
+    // By the controller, when it looks for one that is not there any more.
+    let killed = Puppet::start(&home);
+    let (pid, left) = (killed.pid(), killed.socket().clone());
+    killed.kill();
+    let controller = dynamic(&home, &home.output()).arg(format!("--pid={pid}"));
+    run_script(controller, &["start"]).expect_code(1);
+    assert!(!left.exists());
+    let mut sockets = [living.socket().clone(), next.socket().clone()];
+    sockets.sort();
+    assert_eq!(home.sockets(), sockets);
+    assert_eq!(living.tell("api 10 1"), "0");
+    session.stop();
+    session.quit();
+    let prof = open_complete(&only_prof_dir(&home.output()));
+    assert_eq!(prof.api().len(), 10);
+    assert_serves(next.socket(), &home.path().join("next"));
 }
 
 #[test]

@@ -5,50 +5,10 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use support::client::{ByteClient, params};
-use support::counting::Window;
-use support::home::{Home, only_prof_dir};
+use support::captured::{Capture, RUNS, event_pairs};
 use support::parser::{export, exported, rows, stock_parser};
 use support::prof::Prof;
-use support::rules::{assert_named, open_complete};
-use support::task::{Task, Way};
-use support::wait::wait_until;
-
-/// Enough records of every kind; exporting them takes the parser seconds.
-const RUNS: u64 = 40;
-
-/// A capture of the demo with the three traces.
-struct Capture {
-    home: Home,
-    window: Window,
-}
-
-impl Capture {
-    fn make(options: &str) -> Capture {
-        let home = Home::new();
-        let mut task = Task::start(&home, Way::Preload, options);
-        let mut client = ByteClient::open(task.socket(), &params(&home.output()));
-        client.start();
-        let output = home.output();
-        wait_until("some runs of the model", || {
-            let dirs = support::home::prof_dirs(&output);
-            let slice = dirs
-                .first()
-                .map(|dir| dir.join("device_0/data/aicpu.data.0.slice_0"));
-            // One aicpu record of 256 bytes in each run.
-            slice.is_some_and(|slice| slice.metadata().is_ok_and(|meta| meta.len() >= RUNS * 256))
-        });
-        client.stop();
-        client.quit();
-        let window = task.window(1);
-        task.terminate();
-        Capture { home, window }
-    }
-
-    fn open(&self) -> Prof {
-        open_complete(&only_prof_dir(&self.home.output()))
-    }
-}
+use support::rules::assert_named;
 
 const OPTIONS: &str = "--seconds=-1 --streams=2 --pause-us=5000";
 
@@ -70,19 +30,6 @@ fn expected_rows(prof: &Prof) -> BTreeMap<(String, String), u64> {
         .filter(|(_, (apis, _))| *apis > 0)
         .map(|((level, name), (apis, _))| ((level_name(level).to_owned(), name), apis))
         .collect()
-}
-
-/// Pairs of events by (type, thread, request, item).
-fn event_pairs(prof: &Prof, wanted: &str) -> u64 {
-    let mut open: BTreeMap<_, u64> = BTreeMap::new();
-    for record in prof.api().iter().filter(|record| record.is_event()) {
-        if prof.name_of(record) == wanted {
-            *open
-                .entry((record.thread, record.request, record.item))
-                .or_default() += 1;
-        }
-    }
-    open.values().map(|events| events / 2).sum()
 }
 
 fn is_bare_number(name: &str) -> bool {

@@ -1,9 +1,8 @@
-//! Every way of getting the agent into an AI task shows the same calls.
+//! Every way of getting the agent into an AI task shows the same calls. tests/way_d.rs has the one behind libprofapi.so.
 
 mod support;
 
 use std::path::PathBuf;
-use support::artifacts::artifacts;
 use support::builder::{Linkage, build};
 use support::client::{ByteClient, params};
 use support::home::{Home, only_prof_dir};
@@ -11,7 +10,7 @@ use support::proc::Proc;
 use support::prof::Prof;
 use support::rules::open_complete;
 use support::task::{EASY, Task, Way};
-use support::wait::{PATIENCE, wait_for, wait_until};
+use support::wait::wait_until;
 
 /// Captures some runs of the demo and compares with its own counts.
 fn capture_matches(way: Way) -> Prof {
@@ -81,6 +80,21 @@ fn a_linked_agent_captures_what_the_task_does() {
 }
 
 #[test]
+fn an_agent_preloaded_and_in_place_of_libprofapi_captures_what_the_task_does() {
+    capture_matches(Way::PreloadAndDropIn);
+}
+
+#[test]
+fn an_agent_from_the_archive_captures_what_the_task_does() {
+    capture_matches(Way::Static);
+}
+
+#[test]
+fn an_agent_that_a_python_program_loads_captures_what_the_task_does() {
+    capture_matches(Way::Python);
+}
+
+#[test]
 fn ld_library_path_wins_over_the_runpath_of_the_task() {
     let home = Home::new();
     let task = Task::start(&home, Way::DropIn, EASY);
@@ -98,11 +112,9 @@ fn ld_library_path_wins_over_the_runpath_of_the_task() {
 #[test]
 fn preload_and_drop_in_together_are_one_agent() {
     let home = Home::new();
-    let program = support::task::program(&home, Way::Preload, EASY)
-        .env("LD_LIBRARY_PATH", &artifacts().drop_in);
-    let task = Task::start_program(&home, program, true);
+    let task = Task::start(&home, Way::PreloadAndDropIn, EASY);
     let proc = Proc::of(task.pid());
-    assert_eq!(proc.agent_threads(), ["msprof-ctl"]);
+    proc.wait_for_control_thread_alone();
     let mut client = ByteClient::open(task.socket(), &params(&home.output()));
     client.start();
     wait_for_records(&home);
@@ -117,8 +129,7 @@ fn static_program_has_a_socket(source: &str) {
     let home = Home::new();
     let mut program = home.armed(build(source, Linkage::Static)).spawn();
     program.line("the program", |line| (line == "ready").then_some(()));
-    let socket = home.socket(program.pid());
-    wait_for("the socket", PATIENCE, || socket.exists().then_some(()));
+    let socket = home.wait_socket(program.pid());
     let mut client = ByteClient::open(&socket, &params(&home.output()));
     client.start();
     program.say("");

@@ -2,7 +2,7 @@
  * alternating DIR COUNT PER_SECOND: compact records of two types by turns, at a
  * rate or, with 0, as fast as it can.
  */
-#include "hostile.h"
+#include "reports.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * cancelled DIR: cancels threads at different moments of their starts and stops,
  * and then captures itself once more.
  */
-#include "hostile.h"
+#include "reports.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,11 +7,10 @@
  *   check      a child and we ourselves look whether they are all as we left them
  *   init       MsprofInit
  */
-#include "hostile.h"
+#include "orders.h"
+#include "reports.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -129,26 +128,26 @@ static int changed_in_child(void)
 
 int main(int count, char **words)
 {
-    char line[64];
+    static Order order;
     if (count != 2) {
         return 2;
     }
-    puts("ready");
-    fflush(stdout);
-    while (fgets(line, sizeof line, stdin) != NULL) {
-        if (strcmp(line, "close\n") == 0) {
+    say_ready();
+    while (next_order(&order)) {
+        if (is_order(&order, "close")) {
             take_over(words[1], 0);
             puts("0");
-        } else if (strcmp(line, "counters\n") == 0) {
+        } else if (is_order(&order, "counters")) {
             take_over(words[1], COUNTERS);
             puts("0");
-        } else if (strcmp(line, "check\n") == 0) {
+        } else if (is_order(&order, "check")) {
             int in_child = changed_in_child();
             printf("%d %d %d\n", in_child, changed(), spoilt());
-        } else {
+        } else if (is_order(&order, "init")) {
             printf("%d\n", MsprofInit(0xFF, NULL, 0));
+        } else {
+            printf("unknown order %s\n", order.word);
         }
-        fflush(stdout);
     }
     return changed() + spoilt();
 }

@@ -8,246 +8,13 @@
  *
  * Prints the PROF directory.  Exit status 0, or 1 with a line for each wrong result.
  */
-#include <msprof_agent.h>
+#include "expect.h"
+#include "layouts.h"
+#include "report_calls.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-enum { BAD = -1, ERROR = 5, MODE_CONFLICT = 100042 };
-enum { API_TYPE = 1003, NODE_TYPE = 0, AICPU_TYPE = 0, UNKNOWN_LEVEL = 4500 };
-enum { BATCH = 4, BATCH_MAX = 131072, VARIABLE_MAX = 65536 };
-
-static int g_wrong;
-static const char *g_phase = "";
-
-static void expect_at(int line, const char *call, long long got, long long expected)
-{
-    if (got != expected) {
-        printf("%s, line %d: %s is %lld, not %lld\n", g_phase, line, call, got, expected);
-        g_wrong++;
-    }
-}
-#define EXPECT(call, expected) expect_at(__LINE__, #call, (long long)(call), (long long)(expected))
-#define EXPECT_TEXT(call, expected) EXPECT(strcmp((call), (expected)), 0)
-
-/* Layouts, once more on this side of the boundary. */
-#define SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
-#define PLACE(type, field, at) \
-    _Static_assert(offsetof(struct type, field) == (at), #type "." #field)
-SIZE(MsprofApi, 40);
-PLACE(MsprofApi, magicNumber, 0);
-PLACE(MsprofApi, level, 2);
-PLACE(MsprofApi, type, 4);
-PLACE(MsprofApi, threadId, 8);
-PLACE(MsprofApi, reserve, 12);
-PLACE(MsprofApi, beginTime, 16);
-PLACE(MsprofApi, endTime, 24);
-PLACE(MsprofApi, itemId, 32);
-SIZE(MsprofEvent, 40);
-PLACE(MsprofEvent, requestId, 12);
-PLACE(MsprofEvent, timeStamp, 16);
-PLACE(MsprofEvent, eventFlag, 24);
-PLACE(MsprofEvent, itemId, 32);
-SIZE(MsprofCompactInfo, 64);
-PLACE(MsprofCompactInfo, dataLen, 12);
-PLACE(MsprofCompactInfo, timeStamp, 16);
-PLACE(MsprofCompactInfo, data, 24);
-SIZE(MsprofAdditionalInfo, 256);
-PLACE(MsprofAdditionalInfo, dataLen, 12);
-PLACE(MsprofAdditionalInfo, timeStamp, 16);
-PLACE(MsprofAdditionalInfo, data, 24);
-PLACE(MsprofAgentStatus, size, 0);
-PLACE(MsprofAgentStatus, captures, 16);
-
-static struct MsprofApi good_api(void)
-{
-    uint64_t now = MsprofSysCycleTime();
-    return (struct MsprofApi){
-        .magicNumber = MSPROF_MAGIC,
-        .level = MSPROF_LEVEL_RUNTIME,
-        .type = API_TYPE,
-        .threadId = (uint32_t)syscall(SYS_gettid),
-        .beginTime = now,
-        .endTime = now + 10,
-        .itemId = MsprofGetHashId("item", 4),
-    };
-}
-
-static struct MsprofEvent good_event(void)
-{
-    return (struct MsprofEvent){
-        .magicNumber = MSPROF_MAGIC,
-        .level = MSPROF_LEVEL_MODEL,
-        .type = 1,
-        .threadId = (uint32_t)syscall(SYS_gettid),
-        .requestId = 7,
-        .timeStamp = MsprofSysCycleTime(),
-        .itemId = 1,
-    };
-}
-
-static struct MsprofCompactInfo good_compact(void)
-{
-    return (struct MsprofCompactInfo){
-        .magicNumber = MSPROF_MAGIC,
-        .level = MSPROF_LEVEL_NODE,
-        .type = NODE_TYPE,
-        .threadId = (uint32_t)syscall(SYS_gettid),
-        .dataLen = 28,
-        .timeStamp = MsprofSysCycleTime(),
-    };
-}
-
-static struct MsprofAdditionalInfo good_additional(void)
-{
-    return (struct MsprofAdditionalInfo){
-        .magicNumber = MSPROF_MAGIC,
-        .level = MSPROF_LEVEL_AICPU,
-        .type = AICPU_TYPE,
-        .threadId = (uint32_t)syscall(SYS_gettid),
-        .dataLen = 120,
-        .timeStamp = MsprofSysCycleTime(),
-    };
-}
-
-/* ---- reports ------------------------------------------------------------- */
-
-/* `bad` is what a wrong argument gives: 0 while nothing is captured. */
-static void report_calls(int bad)
-{
-    struct MsprofApi api = good_api();
-    EXPECT(MsprofReportApi(0, &api), 0);
-    EXPECT(MsprofReportApi(1, &api), 0);
-    EXPECT(MsprofReportApi(0xFFFFFFFF, &api), 0);
-    EXPECT(MsprofReportApi(0, NULL), bad);
-    api.magicNumber = 0x1234;
-    EXPECT(MsprofReportApi(0, &api), bad);
-    api = good_api();
-    api.level = UNKNOWN_LEVEL; /* refused in silence: no fault of the caller's */
-    EXPECT(MsprofReportApi(0, &api), 0);
-    api.level = 0xFFFF;
-    EXPECT(MsprofReportApi(0, &api), 0);
-
-    struct MsprofEvent event = good_event();
-    EXPECT(MsprofReportEvent(0, &event), 0);
-    EXPECT(MsprofReportEvent(0, &event), 0);
-    EXPECT(MsprofReportEvent(0, NULL), bad);
-    event.magicNumber = 0;
-    EXPECT(MsprofReportEvent(0, &event), bad);
-
-    struct MsprofCompactInfo compact = good_compact();
-    EXPECT(MsprofReportCompactInfo(0, &compact, sizeof compact), 0);
-    EXPECT(MsprofReportCompactInfo(0, &compact, 63), bad);
-    EXPECT(MsprofReportCompactInfo(0, &compact, 65), bad);
-    EXPECT(MsprofReportCompactInfo(0, &compact, 0), bad);
-    EXPECT(MsprofReportCompactInfo(0, NULL, 64), bad);
-    compact.magicNumber = 0xA5A5;
-    EXPECT(MsprofReportCompactInfo(0, &compact, sizeof compact), bad);
-}
-
-static void additional_calls(int bad, int32_t (*report)(uint32_t, const void *, uint32_t))
-{
-    static struct MsprofAdditionalInfo large[VARIABLE_MAX / 256 + 1];
-    large[0] = good_additional();
-    EXPECT(report(0, large, 256), 0);
-    EXPECT(report(1, large, 256), 0);
-    EXPECT(report(0, large, 144), 0); /* one record all the same */
-    EXPECT(report(0, large, 24), 0);
-    EXPECT(report(0, large, 23), bad);
-    EXPECT(report(0, large, 0), bad);
-    EXPECT(report(0, large, VARIABLE_MAX + 1), bad);
-    EXPECT(report(0, large, 0xFFFFFFFF), bad);
-    EXPECT(report(0, NULL, 256), bad);
-    EXPECT(report(0, NULL, 0), bad);
-    large[0].magicNumber = 1;
-    EXPECT(report(0, large, 256), bad);
-}
-
-static void batch_calls(int bad, int32_t (*report)(uint32_t, const void *, uint32_t))
-{
-    static struct MsprofAdditionalInfo records[BATCH_MAX / 256 + 1];
-    for (int i = 0; i < BATCH; i++) {
-        records[i] = good_additional();
-    }
-    EXPECT(report(0, records, BATCH * 256), 0);
-    EXPECT(report(0, records, BATCH * 256 + 1), bad);
-    EXPECT(report(0, records, 0), bad);
-    EXPECT(report(0, records, 255), bad);
-    EXPECT(report(0, records, BATCH_MAX + 256), bad);
-    EXPECT(report(0, NULL, 256), bad);
-}
-
-static void variable_call(void)
-{
-    static struct MsprofAdditionalInfo large[2];
-    large[0] = good_additional();
-    large[0].level = MSPROF_LEVEL_NODE;
-    large[0].dataLen = 300 - 24;
-    EXPECT(MsprofReportAdditionalInfo(0, large, 300), 0);
-}
-
-/* ---- the old reporter interface ------------------------------------------ */
-
-typedef struct OldReport {
-    char tag[64];
-    int32_t device;
-    uint64_t len;
-    const void *data;
-} OldReport;
-
-typedef struct OldHash {
-    int32_t device;
-    uint64_t len;
-    const char *text;
-    uint64_t id;
-} OldHash;
-_Static_assert(sizeof(OldReport) == 88 && sizeof(OldHash) == 32, "old reporter");
-
-static void old_reporter_calls(int bad)
-{
-    uint32_t most = 0;
-    EXPECT(MsprofReportData(0, 1, NULL, 0), 0);
-    EXPECT(MsprofReportData(0, 3, &most, sizeof most), 0);
-    EXPECT(most, VARIABLE_MAX);
-    EXPECT(MsprofReportData(0, 3, &most, 3), BAD);
-    EXPECT(MsprofReportData(0, 3, NULL, 4), BAD);
-
-    OldHash hash = {.len = 4, .text = "item"};
-    EXPECT(MsprofReportData(0, 4, &hash, sizeof hash), 0);
-    EXPECT(hash.id == MsprofGetHashId("item", 4), 1);
-    EXPECT(MsprofReportData(0, 4, &hash, 31), BAD);
-    hash.text = NULL;
-    EXPECT(MsprofReportData(0, 4, &hash, sizeof hash), BAD);
-
-    static uint8_t dp[128] = {0x5A, 0x5A, 100};
-    OldReport report = {.tag = "DP", .device = 0, .len = sizeof dp, .data = dp};
-    EXPECT(MsprofReportData(0, 0, &report, sizeof report), 0);
-    EXPECT(MsprofReportData(0, 0, &report, 87), bad);
-    EXPECT(MsprofReportData(0, 0, NULL, 88), bad);
-    report.data = NULL;
-    EXPECT(MsprofReportData(0, 0, &report, sizeof report), bad);
-    report.data = dp;
-    report.len = VARIABLE_MAX + 1;
-    EXPECT(MsprofReportData(0, 0, &report, sizeof report), bad);
-    report.len = 0;
-    EXPECT(MsprofReportData(0, 0, &report, sizeof report), bad);
-    report.len = sizeof dp;
-    memset(report.tag, 'x', sizeof report.tag); /* without an end */
-    EXPECT(MsprofReportData(0, 0, &report, sizeof report), 0);
-
-    for (uint32_t module = 1; module <= 4; module++) {
-        for (uint32_t type = 0; type <= 5; type++) {
-            EXPECT(MsprofReportData(module, type, NULL, 0), 0);
-        }
-    }
-    EXPECT(MsprofReportData(0, 9, NULL, 0), BAD);
-    EXPECT(MsprofReportData(6, 1, NULL, 0), BAD);
-    EXPECT(MsprofReportData(0xFFFFFFFF, 1, NULL, 0), BAD);
-    EXPECT(MsprofReportData(0, 2, NULL, 0), 0);
-}
+enum { ERROR = 5, MODE_CONFLICT = 100042 };
 
 /* ---- names, devices, clocks ---------------------------------------------- */
 
@@ -279,15 +46,15 @@ static void name_calls(void)
     EXPECT_TEXT(MsprofId2Str(0x0123456789ABCDEF), "");
     EXPECT_TEXT(MsprofId2Str(0), "");
 
-    EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, API_TYPE, "KernelLaunch"), 0);
-    EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, API_TYPE, "KernelLaunch"), 0);
+    EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, "KernelLaunch"), 0);
+    EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, "KernelLaunch"), 0);
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_MODEL, 1, "ModelExecute"), 0);
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, 1098, "a,\"b\"\n1:2"), 0);
     EXPECT(MsprofRegTypeInfo(UNKNOWN_LEVEL, 1, "of an unknown level"), 0);
     EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, 1099, ""), 0);
-    EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, API_TYPE, NULL), BAD);
-    EXPECT(MsprofRegDataFormat(MSPROF_LEVEL_RUNTIME, API_TYPE, "u32:a"), 0);
-    EXPECT(MsprofRegDataFormat(MSPROF_LEVEL_RUNTIME, API_TYPE, NULL), BAD);
+    EXPECT(MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, NULL), BAD);
+    EXPECT(MsprofRegDataFormat(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, "u32:a"), 0);
+    EXPECT(MsprofRegDataFormat(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, NULL), BAD);
 }
 
 static int32_t handler(uint32_t type, void *data, uint32_t len)
@@ -354,7 +121,9 @@ static void other_mode_calls(void)
     EXPECT(MsprofSubscribeRawData(NULL), BAD);
     EXPECT(MsprofSubscribeRawData(receive_raw), 0);
     EXPECT(MsprofUnSubscribeRawData(), 0);
-    EXPECT(MsprofCheckOpSwitch(NULL, 0), false);
+    EXPECT(MsprofCheckOpSwitch(0, NULL, 0), false);
+    EXPECT(MsprofCheckOpSwitch(0, "MatMul", 6), false);
+    EXPECT(MsprofCheckOpSwitch(1, "MatMul", 6), false);
 
     EXPECT(ProfAclInit(0, NULL, 0), MODE_CONFLICT);
     EXPECT(ProfAclWarmup(0, NULL), MODE_CONFLICT);
@@ -390,7 +159,7 @@ static void stamp_calls(void)
     uint32_t range = 0;
     EXPECT(ProfAclRangeStart(stamp, &range), 0);
     EXPECT(range != 0, 1);
-    EXPECT(ProfAclRangeStart(stamp, NULL), 0);
+    EXPECT(ProfAclRangeStart(stamp, NULL), -1);
     ProfAclDestroyStamp(stamp);
     ProfAclDestroyStamp(NULL);
     ProfEnableMstxFunc(0);

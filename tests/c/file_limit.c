@@ -1,5 +1,5 @@
 /* file_limit DIR BYTES: captures itself under a limit of its own for the size of files. */
-#include "hostile.h"
+#include "reports.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
  * interrupted DIR: reports in a loop while a signal handler on the same thread
  * reports too, and says how many calls there were.
  */
-#include "hostile.h"
+#include "reports.h"
 
 #include <errno.h>
 #include <signal.h>

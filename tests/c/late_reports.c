@@ -2,7 +2,7 @@
  * late_reports DIR: captures itself and ends without a stop; the destructors of
  * a thread and of the program report as well.
  */
-#include "hostile.h"
+#include "reports.h"
 
 #include <pthread.h>
 #include <stdlib.h>

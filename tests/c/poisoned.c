@@ -2,7 +2,7 @@
  * poisoned DIR: reports records that an exporter would choke on among good ones.
  * Says how many of the bad ones there were.
  */
-#include "hostile.h"
+#include "reports.h"
 
 #include <string.h>
 

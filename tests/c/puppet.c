@@ -13,55 +13,22 @@
  *   handler MODULE plain|hang|callback       registers a handler
  *   heard                                    starts and stops heard by `plain`
  *   release                                  lets `hang` return
+ *   memory take|give                         takes all memory that there is, and gives it back
  *   start DIR | stop | state                 the agent's own API
  *   fork exit|_exit|report | vfork | double  children; answers their pids
  *   let                                      lets a forked reporter go and reaps it
  *   exit N | _exit N | abort
  */
-#include <msprof_agent.h>
+#include "reports.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-enum { KERNEL_LAUNCH = 1003, WORDS = 4, ITEM_BITS = 40, REPORT_US = 500 };
-enum { OF_COMMAND_KIND = 280, KIND_START = 1, KIND_STOP = 2 };
-
-static uint32_t thread_id(void)
-{
-    return (uint32_t)syscall(SYS_gettid);
-}
-
-static int32_t report(uint64_t item)
-{
-    uint64_t begin = MsprofSysCycleTime();
-    struct MsprofApi api = {
-        .magicNumber = MSPROF_MAGIC,
-        .level = MSPROF_LEVEL_RUNTIME,
-        .type = KERNEL_LAUNCH,
-        .threadId = thread_id(),
-        .beginTime = begin,
-        .endTime = MsprofSysCycleTime(),
-        .itemId = item,
-    };
-    return MsprofReportApi(1, &api);
-}
-
-static int32_t report_many(uint64_t count, uint64_t tag)
-{
-    int32_t worst = 0;
-    for (uint64_t i = 1; i <= count; i++) {
-        int32_t result = report(tag << ITEM_BITS | i);
-        worst = result != 0 ? result : worst;
-    }
-    return worst;
-}
+enum { WORDS = 4, REPORT_US = 500 };
 
 static int32_t report_variable(uint32_t len, uint32_t data_len)
 {
@@ -103,7 +70,7 @@ typedef struct Share {
 static void *report_share(void *argument)
 {
     Share *share = argument;
-    share->result = report_many(share->count, share->tag);
+    share->result = report_numbers(share->count, share->tag);
     return NULL;
 }
 
@@ -136,13 +103,6 @@ static _Atomic unsigned g_stops;
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t g_released = PTHREAD_COND_INITIALIZER;
 static int g_is_released;
-
-static uint32_t kind_of(const void *command)
-{
-    uint32_t kind;
-    memcpy(&kind, (const char *)command + OF_COMMAND_KIND, sizeof kind);
-    return kind;
-}
 
 static int32_t plain(uint32_t type, void *command, uint32_t len)
 {
@@ -283,6 +243,35 @@ static void fork_twice(void)
     reap(child);
 }
 
+/* ---- memory ------------------------------------------------------------- */
+
+typedef struct Taken {
+    struct Taken *before;
+} Taken;
+
+static Taken *g_taken;
+
+/* Takes all the memory that there is, down to the smallest pieces. */
+static void take_memory(void)
+{
+    grow_stack();
+    for (size_t size = (size_t)64 << 20; size >= sizeof(Taken); size /= 2) {
+        for (Taken *taken; (taken = malloc(size)) != NULL;) {
+            taken->before = g_taken;
+            g_taken = taken;
+        }
+    }
+}
+
+static void give_memory(void)
+{
+    while (g_taken != NULL) {
+        Taken *taken = g_taken;
+        g_taken = taken->before;
+        free(taken);
+    }
+}
+
 /* ---- orders ------------------------------------------------------------- */
 
 static int is(char *const *words, const char *first, const char *second)
@@ -333,7 +322,7 @@ static void obey(char *const *words)
     } else if (is(words, "name", NULL)) {
         printf("%d\n", MsprofRegTypeInfo(MSPROF_LEVEL_RUNTIME, KERNEL_LAUNCH, "KernelLaunch"));
     } else if (is(words, "api", NULL)) {
-        printf("%d\n", report_many(value(words[1]), value(words[2])));
+        printf("%d\n", report_numbers(value(words[1]), value(words[2])));
     } else if (is(words, "flood", NULL) && value(words[1]) <= 64) {
         printf("%d\n", report_on_threads((unsigned)value(words[1]), value(words[2]), 1));
     } else if (is(words, "brief", NULL)) {
@@ -350,6 +339,12 @@ static void obey(char *const *words)
         printf("%u %u\n", atomic_load(&g_starts), atomic_load(&g_stops));
     } else if (is(words, "release", NULL)) {
         release();
+        puts("0");
+    } else if (is(words, "memory", "take")) {
+        take_memory();
+        puts("0");
+    } else if (is(words, "memory", "give")) {
+        give_memory();
         puts("0");
     } else if (is(words, "start", NULL)) {
         start(words[1]);

@@ -2,19 +2,15 @@
  * A component that takes its time when it is told to stop.  A line on stdin has
  * it report; at the end of its stdin main returns.
  */
-#include "hostile.h"
+#include "reports.h"
 
-#include <string.h>
-
-enum { RECORDS = 1000, OF_COMMAND_KIND = 280, KIND_STOP = 2, MODULE = 7, SLOW_S = 3 };
+enum { RECORDS = 1000, MODULE = 7, SLOW_S = 3 };
 
 static int32_t handler(uint32_t type, void *command, uint32_t len)
 {
-    uint32_t kind;
     (void)type;
     (void)len;
-    memcpy(&kind, (const char *)command + OF_COMMAND_KIND, sizeof kind);
-    if (kind == KIND_STOP) {
+    if (kind_of(command) == KIND_STOP) {
         static const char text[] = "stopping\n";
         (void)!write(STDOUT_FILENO, text, sizeof text - 1);
         sleep(SLOW_S);

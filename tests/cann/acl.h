@@ -74,6 +74,16 @@ aclError aclmdlExecute(uint32_t model, const void *input, size_t input_bytes, vo
 aclError aclmdlUnload(uint32_t model);
 
 /*
+ * Ranges of the program's own in its profile, with a message: from a push to the pop that matches it, on one thread.
+ * Without a profiler there are no stamps: NULL, which the other calls take.
+ */
+void *aclprofCreateStamp(void);
+void aclprofDestroyStamp(void *stamp);
+aclError aclprofSetStampTraceMessage(void *stamp, const char *message, uint32_t len);
+aclError aclprofPush(void *stamp);
+aclError aclprofPop(void);
+
+/*
  * Not of CANN: what the stand-in counted while profiling was on (counts.h).
  * cannCountsWindows is the number of finished windows, which are numbered from 1.
  * The JSON calls return like snprintf, or -1 when there is no such window; the

@@ -66,6 +66,8 @@
     X(RECORD_NODE_BASIC_INFO, PROF_LEVEL_NODE, 0, "node_basic_info") \
     X(RECORD_TENSOR_INFO, PROF_LEVEL_NODE, 1, "tensor_info")        \
     X(RECORD_GRAPH_ID_MAP, PROF_LEVEL_MODEL, 0, "graph_id_map")     \
+    X(RECORD_FUSION_OP_INFO, PROF_LEVEL_NODE, 2, "fusion_op_info")  \
+    X(RECORD_MSPROFTX, PROF_LEVEL_TX, 0, "msproftx")                \
     X(RECORD_AICPU, PROF_LEVEL_AICPU, 0, "aicpu")
 
 /* What is counted.  Groups are contiguous; counts.c relies on that order. */

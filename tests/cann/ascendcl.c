@@ -169,3 +169,55 @@ aclError aclmdlUnload(uint32_t model)
 {
     TRACED(ACL_MDL_UNLOAD, geModelUnload(model));
 }
+
+/* ---- marks -------------------------------------------------------------- */
+
+enum { MAX_RANGES = 8 };
+
+/* The windows that the thread's open ranges are counted in, the outermost first; 0: of none. */
+static _Thread_local uint64_t t_ranges[MAX_RANGES];
+static _Thread_local uint32_t t_range_count;
+
+void *aclprofCreateStamp(void)
+{
+    return ProfAclCreateStamp == NULL ? NULL : ProfAclCreateStamp();
+}
+
+void aclprofDestroyStamp(void *stamp)
+{
+    if (stamp != NULL) {
+        ProfAclDestroyStamp(stamp);
+    }
+}
+
+aclError aclprofSetStampTraceMessage(void *stamp, const char *message, uint32_t len)
+{
+    return stamp == NULL ? ACL_SUCCESS : ProfAclSetStampTraceMessage(stamp, message, len);
+}
+
+/* A range that begins outside of a window is not handed on: the profiler may have begun before the window did. */
+aclError aclprofPush(void *stamp)
+{
+    if (t_range_count == MAX_RANGES) {
+        return ACL_ERROR_INVALID_PARAM;
+    }
+    uint64_t window = stamp == NULL ? 0 : cannCountBegin(RECORD_MSPROFTX);
+    t_ranges[t_range_count++] = window;
+    return window == 0 ? ACL_SUCCESS : ProfAclPush(stamp);
+}
+
+/* The record is made here; that the profiler knows nothing of the push any more is no failure. */
+aclError aclprofPop(void)
+{
+    if (t_range_count == 0) {
+        return ACL_ERROR_INVALID_PARAM;
+    }
+    uint64_t window = t_ranges[--t_range_count];
+    if (window != 0) {
+        uint64_t lands = cannReportBegin(RECORD_MSPROFTX, window);
+        (void)ProfAclPop();
+        cannReportEnd(RECORD_MSPROFTX, window, lands);
+        cannCountEnd(RECORD_MSPROFTX, window);
+    }
+    return ACL_SUCCESS;
+}

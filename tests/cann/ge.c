@@ -12,6 +12,7 @@
 #include "component.h"
 #include "mlp.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,35 @@ static void report_graph(uint32_t model, const char *name)
     };
     report_additional(RECORD_GRAPH_ID_MAP, PROF_LEVEL_MODEL, 0, &record, sizeof(ProfGraphIdMap),
                       MsprofSysCycleTime(), PROF_UNAGING);
+}
+
+/* Each layer's operators, as if they had been fused into one when the model was built. */
+static void report_fusions(const Mlp *mlp)
+{
+    const MlpShape *shape = &mlp->shape;
+    for (uint32_t i = 0; i + 1 < mlp->op_count; i++) {
+        const MlpOp *first = &mlp->ops[i];
+        const MlpOp *second = &mlp->ops[i + 1];
+        if (first->kind != MLP_MATMUL || second->kind != MLP_RELU) {
+            continue;
+        }
+        char name[2 * MLP_NAME];
+        snprintf(name, sizeof name, "%s_fused", first->name);
+        uint64_t width = shape->widths[first->layer];
+        uint64_t out = shape->widths[first->layer + 1];
+        ProfFusionOpInfo info = {
+            .op_name = hash(name),
+            .fused_count = 2,
+            .input_bytes = shape->batch * width * sizeof(float),
+            .output_bytes = shape->batch * out * sizeof(float),
+            .weight_bytes = (width + 1) * out * sizeof(float),
+            .fused = {hash(first->name), hash(second->name)},
+        };
+        info.total_bytes = info.input_bytes + info.output_bytes + info.weight_bytes;
+        ProfAdditional record = {.data.fusion_op_info = info};
+        report_additional(RECORD_FUSION_OP_INFO, PROF_LEVEL_NODE, 2, &record,
+                          sizeof(ProfFusionOpInfo), MsprofSysCycleTime(), PROF_UNAGING);
+    }
 }
 
 /* A capture that begins later than the load still has to know the models' names. */
@@ -193,6 +223,7 @@ static int32_t load_as(uint32_t id, const char *path)
     }
     if (switches_on(&g_switches, PROF_SWITCH_MODEL_LOAD)) {
         report_graph(id, model->mlp->shape.name);
+        report_fusions(model->mlp);
     }
     return ACL_SUCCESS;
 }

@@ -22,6 +22,7 @@ enum ProfLevel {
     PROF_LEVEL_NODE = 10000,
     PROF_LEVEL_MODEL = 15000,
     PROF_LEVEL_ACL = 20000,
+    PROF_LEVEL_TX = 20500,
 };
 
 enum ProfModule {
@@ -192,6 +193,19 @@ typedef struct __attribute__((packed)) ProfGraphIdMap {
     uint32_t model_id;
 } ProfGraphIdMap;
 
+enum { PROF_FUSED_OPS = 8 };
+
+typedef struct __attribute__((packed)) ProfFusionOpInfo {
+    uint64_t op_name;
+    uint32_t fused_count;
+    uint64_t input_bytes;
+    uint64_t output_bytes;
+    uint64_t weight_bytes;
+    uint64_t workspace_bytes;
+    uint64_t total_bytes;
+    uint64_t fused[PROF_FUSED_OPS]; /* hashes of names */
+} ProfFusionOpInfo;
+
 typedef struct ProfAicpu {
     uint16_t stream_id;
     uint16_t task_id;
@@ -222,6 +236,7 @@ typedef struct ProfAdditional {
     union {
         ProfTensorInfo tensor_info;
         ProfGraphIdMap graph_id_map;
+        ProfFusionOpInfo fusion_op_info;
         ProfAicpu aicpu;
         uint8_t bytes[232];
     } data;
@@ -230,9 +245,11 @@ typedef struct ProfAdditional {
 _Static_assert(sizeof(ProfTensor) == 44, "tensor size");
 _Static_assert(sizeof(ProfTensorInfo) == 232, "tensor_info size");
 _Static_assert(sizeof(ProfGraphIdMap) == 16, "graph_id_map size");
+_Static_assert(sizeof(ProfFusionOpInfo) == 116, "fusion_op_info size");
 _Static_assert(sizeof(ProfAicpu) == 120, "aicpu size");
 _Static_assert(sizeof(ProfAdditional) == 256, "additional size");
 _Static_assert(offsetof(ProfAdditional, data.tensor_info.tensors) == 36, "tensors");
+_Static_assert(offsetof(ProfAdditional, data.fusion_op_info.fused) == 76, "fused operators");
 _Static_assert(offsetof(ProfAdditional, data.aicpu.run_end_tick) == 80, "run end tick");
 _Static_assert(offsetof(ProfAdditional, data.aicpu.device_id) == 92, "aicpu device");
 _Static_assert(offsetof(ProfAdditional, data.aicpu.submit_tick) == 96, "submit tick");
@@ -257,6 +274,13 @@ int32_t MsprofRegTypeInfo(uint16_t level, uint32_t type, const char *name);
 uint64_t MsprofGetHashId(const char *text, size_t len);
 uint64_t MsprofStr2Id(const char *text, size_t len);
 uint64_t MsprofSysCycleTime(void);
+/* The program's own marks.  Weak: not every library in the place of libprofapi.so has them. */
+#define PROF_WEAK __attribute__((weak))
+PROF_WEAK void *ProfAclCreateStamp(void);
+PROF_WEAK void ProfAclDestroyStamp(void *stamp);
+PROF_WEAK int32_t ProfAclSetStampTraceMessage(void *stamp, const char *message, uint32_t len);
+PROF_WEAK int32_t ProfAclPush(void *stamp);
+PROF_WEAK int32_t ProfAclPop(void);
 int32_t MsprofSetDeviceIdByGeModelIdx(uint32_t model, uint32_t device);
 int32_t MsprofUnsetDeviceIdByGeModelIdx(uint32_t model, uint32_t device);
 

@@ -13,12 +13,22 @@ pub struct Artifacts {
     pub archive: PathBuf,
     /// Directory that holds libprofapi.so, a link to the library.
     pub drop_in: PathBuf,
+    /// Directory that holds libprofimpl.so, a link to the library.
+    pub drop_in_behind: PathBuf,
     /// The controller.
     pub msprof: PathBuf,
     /// The demo task; its stand-in CANN lies beside it.
     pub task: PathBuf,
-    /// The demo task with the agent linked in.
+    /// The demo task, linked with the library.
     pub task_linked: PathBuf,
+    /// The demo task with the archive in it.
+    pub task_static: PathBuf,
+    /// The demo task as a shared library, whose main() a program can call.
+    pub task_library: PathBuf,
+    /// The stand-in driver.
+    pub driver: PathBuf,
+    /// The same from before halProfDataFlush.
+    pub driver_old: PathBuf,
 }
 
 /// The artifacts; panics with what to do when they are missing or older than their sources.
@@ -32,28 +42,51 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Directory of `release` and `cann`. `make asan` names another one than cargo's.
+fn target() -> PathBuf {
+    match std::env::var_os("MSPROF_TEST_TARGET") {
+        Some(dir) => dir.into(),
+        // cargo gives integration tests <target>/tmp, wherever <target> is.
+        None => Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .parent()
+            .expect("the target directory")
+            .to_owned(),
+    }
+}
+
 fn find() -> Artifacts {
-    // cargo gives integration tests <target>/tmp, wherever <target> is.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("the target directory");
+    let target = target();
     let release = target.join("release");
     let cann = target.join("cann");
     let found = Artifacts {
         library: release.join("libmsprof_agent.so"),
         archive: release.join("libmsprof_agent.a"),
         drop_in: release.join("cann"),
+        drop_in_behind: release.join("cann-impl"),
         msprof: release.join("msprof"),
         task: cann.join("mlp_task"),
         task_linked: cann.join("mlp_task_linked"),
+        task_static: cann.join("mlp_task_static"),
+        task_library: cann.join("libmlp_task.so"),
+        driver: cann.join("libascend_hal.so"),
+        driver_old: cann.join("old/libascend_hal.so"),
     };
     check_fresh(&found.library, &release.join("libmsprof_agent.d"));
     check_fresh(&found.msprof, &release.join("msprof.d"));
-    let others = [&found.archive, &found.task, &found.task_linked];
+    let others = [
+        &found.archive,
+        &found.task,
+        &found.task_linked,
+        &found.task_static,
+        &found.task_library,
+        &found.driver,
+        &found.driver_old,
+    ];
     for path in others {
         modified(path);
     }
     modified(&found.drop_in.join("libprofapi.so"));
+    modified(&found.drop_in_behind.join("libprofimpl.so"));
     for (dir, artifact) in [("tests/cann", &found.task), ("examples", &found.task)] {
         for entry in std::fs::read_dir(root().join(dir)).expect("a source directory") {
             let source = entry.expect("entry").path();

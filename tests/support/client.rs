@@ -1,6 +1,7 @@
 //! A client that speaks the stock client's bytes (and one that speaks the extension's), written from
 //! the description of the protocol alone.
 
+use super::slower::stretched;
 use super::wait::PATIENCE;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
@@ -145,6 +146,7 @@ impl ByteClient {
 
     /// One receive of 8 bytes; `None` when the agent has closed its end. A reply must come whole.
     pub fn receive_within(&mut self, limit: Duration) -> Option<Reply> {
+        let limit = stretched(limit);
         self.stream.set_read_timeout(Some(limit)).expect("not zero");
         let mut bytes = [0; MESSAGE];
         match self.stream.read(&mut bytes) {
@@ -185,7 +187,7 @@ impl ByteClient {
     /// Receives exactly `count` bytes of a longer answer.
     pub fn receive_exactly(&mut self, count: usize) -> Vec<u8> {
         self.stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(stretched(PATIENCE)))
             .expect("not zero");
         let mut bytes = vec![0; count];
         self.stream

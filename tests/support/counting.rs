@@ -1,6 +1,6 @@
 //! The demo's own counts, and the law by which records must equal them.
 
-use super::prof::{ACL, MODEL, NODE, Prof, RUNTIME};
+use super::prof::{ACL, MODEL, NODE, Prof, RUNTIME, record_size};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ impl Window {
                 let key = (level, name.clone());
                 let (apis, events) = calls.get(&key).copied().unwrap_or((0, 0));
                 // Two events are one call, and of a call that was cut there may be one.
-                let is_pair = group == "model" && EVENT_PAIRS.contains(&name.as_str());
+                let is_pair = is_pair(group, &name);
                 let per_call = if is_pair { 2 } else { 1 };
                 let (records, others) = if is_pair {
                     (events, apis)
@@ -123,6 +123,40 @@ impl Window {
         assert!(wrong.is_empty(), "{}: {wrong:#?}", prof.path.display());
     }
 
+    /// The same of each level, and of compact and additional records together: for records without names. None is
+    /// of the aicpu.
+    #[track_caller]
+    pub fn assert_totals_without_aicpu(&self, prof: &Prof) {
+        let api = prof.api();
+        for (group, level) in GROUPS {
+            let (open, carried) = self.cut(group);
+            let weight = |name: &str| 1 + u64::from(is_pair(group, name));
+            let calls = self.calls(group);
+            let count: u64 = calls.iter().map(|(name, n)| n * weight(name)).sum();
+            let records = api.iter().filter(|record| record.level == level).count() as u64;
+            let (low, high) = (count.saturating_sub(2 * open), count + 2 * carried);
+            assert!(
+                (low..=high).contains(&records),
+                "{group}: {records} records for {low} to {high}"
+            );
+        }
+        let (open, carried) = self.cut("records");
+        let reports = self.records();
+        let of_host = reports.iter().filter(|(name, _)| *name != "aicpu");
+        let count: u64 = of_host.map(|(_, count)| count).sum();
+        let sized = prof.host.iter().filter_map(|(family, slices)| {
+            let size = record_size(family).filter(|size| *size != 40)?;
+            Some(slices.values().map(Vec::len).sum::<usize>() / size)
+        });
+        let records = (sized.sum::<usize>() - prof.repeated_names().len()) as u64;
+        let families = reports.len() as u64;
+        assert!(
+            (count.saturating_sub(families * open)..=count + families * carried).contains(&records),
+            "{records} records for {count} reports (open {open}, carried {carried})"
+        );
+        assert_eq!(prof.aicpu(), []);
+    }
+
     /// All calls and reports together, to see that the window holds something at all.
     pub fn total(&self) -> u64 {
         let calls: u64 = GROUPS
@@ -131,6 +165,10 @@ impl Window {
             .sum();
         calls + self.records().values().sum::<u64>()
     }
+}
+
+fn is_pair(group: &str, name: &str) -> bool {
+    group == "model" && EVENT_PAIRS.contains(&name)
 }
 
 fn family_count(prof: &Prof, name: &str) -> u64 {

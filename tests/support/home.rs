@@ -1,6 +1,7 @@
 //! A home directory of a test's own, removed at its end.
 
 use super::process::Program;
+use super::wait::wait_until;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -33,6 +34,13 @@ impl Home {
     /// Where the socket of process `key` is.
     pub fn socket(&self, key: u32) -> PathBuf {
         self.path().join(format!("dynamic_profiling_socket_{key}"))
+    }
+
+    /// The same, once it is there.
+    pub fn wait_socket(&self, key: u32) -> PathBuf {
+        let socket = self.socket(key);
+        wait_until("the socket", || socket.exists());
+        socket
     }
 
     /// All sockets that are there.

@@ -10,9 +10,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// `$MSPROF_PARSER`, or a line that says why nothing is tested.
 pub fn stock_parser() -> Option<PathBuf> {
-    let path = std::env::var_os("MSPROF_PARSER").map(PathBuf::from);
+    let path = std::env::var_os("MSPROF_PARSER")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
     if path.is_none() {
-        eprintln!("skipped: set MSPROF_PARSER to the stock parser's msprof.py");
+        super::skip::skipped(format_args!(
+            "set MSPROF_PARSER to the stock parser's msprof.py"
+        ));
     }
     path
 }
@@ -48,18 +52,31 @@ pub fn exported(prof: &Path, prefix: &str, extension: &str) -> Option<String> {
     Some(std::fs::read_to_string(path).expect("text"))
 }
 
-/// Rows of a csv by column name. No name of ours holds a comma.
+/// Rows of a csv by column name.
 pub fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
     let mut lines = csv.lines();
-    let columns: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let columns = fields(lines.next().expect("a header"));
     lines
         .map(|line| {
-            let fields: Vec<&str> = line.split(',').collect();
+            let fields = fields(line);
             assert_eq!(fields.len(), columns.len(), "{line}");
-            let pairs = columns.iter().zip(fields);
-            pairs
-                .map(|(column, field)| (column.to_string(), field.trim().to_owned()))
-                .collect()
+            columns.iter().cloned().zip(fields).collect()
         })
         .collect()
+}
+
+/// Fields of a line, which are quoted where they hold a comma or a quote.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let (mut quoted, mut chars) = (false, line.chars().peekable());
+    while let Some(c) = chars.next() {
+        let field = fields.last_mut().expect("one");
+        match c {
+            '"' if quoted && chars.next_if_eq(&'"').is_some() => field.push('"'),
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => field.push(c),
+        }
+    }
+    fields.iter().map(|field| field.trim().to_owned()).collect()
 }

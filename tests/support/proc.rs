@@ -1,5 +1,6 @@
 //! Facts about a process from /proc.
 
+use super::slower::stretched;
 use super::wait::{PATIENCE, wait_for};
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,10 +25,29 @@ pub struct Proc {
 /// Sockets of an armed process to which nobody is connected: the listener, and the pair that wakes the control
 /// thread up.
 pub const IDLE_SOCKETS: usize = 3;
+/// What tells an armed process of the removal of its socket.
+const WATCH: &str = "anon_inode:inotify";
 
 impl Proc {
     pub fn of(pid: u32) -> Proc {
         Proc { pid }
+    }
+
+    /// CPU time that the agent's threads have used so far, in the kernel's ticks (10 ms).
+    pub fn agent_ticks(&self) -> u64 {
+        let tasks = entries(&self.path("task"));
+        let stats = tasks
+            .iter()
+            .filter_map(|task| fs::read_to_string(task.join("stat")).ok());
+        stats
+            .filter_map(|stat| {
+                let (name, rest) = stat.rsplit_once(") ")?;
+                // The state is field 3; utime and stime are fields 14 and 15.
+                let field = |number: usize| rest.split(' ').nth(number - 3)?.parse::<u64>().ok();
+                let used = field(14)? + field(15)?;
+                name.contains("(msprof").then_some(used)
+            })
+            .sum()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -66,6 +86,15 @@ impl Proc {
             .collect()
     }
 
+    /// Number of its sockets.
+    pub fn sockets(&self) -> usize {
+        let descriptors = self.descriptors();
+        descriptors
+            .values()
+            .filter(|kind| *kind == "socket")
+            .count()
+    }
+
     /// Threads and descriptors.
     pub fn resources(&self) -> Resources {
         let mut descriptors: Vec<String> = self.descriptors().into_values().collect();
@@ -81,15 +110,25 @@ impl Proc {
         wait_for("an idle agent", PATIENCE, || {
             let now = self.resources();
             let sockets = now.descriptors.iter().filter(|kind| *kind == "socket");
+            // The last thing that it makes, a moment after the socket's file is there.
+            let watches = now.descriptors.iter().any(|kind| kind == WATCH);
             let is_idle = sockets.count() == IDLE_SOCKETS && self.agent_threads() == ["msprof-ctl"];
-            is_idle.then_some(now)
+            (is_idle && watches).then_some(now)
         })
+    }
+
+    /// Waits until no thread of a capture is left: they end a moment after the capture was answered.
+    #[track_caller]
+    pub fn wait_for_control_thread_alone(&self) {
+        wait_for("the control thread alone", PATIENCE, || {
+            (self.agent_threads() == ["msprof-ctl"]).then_some(())
+        });
     }
 
     /// Waits until it holds exactly what it held `before`.
     #[track_caller]
     pub fn wait_for_resources(&self, before: &Resources) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + stretched(PATIENCE);
         loop {
             let now = self.resources();
             if now == *before {

@@ -1,9 +1,11 @@
 //! Child processes whose output is collected and that never outlive their test.
 
+use super::slower::stretched;
 use super::wait::{PATIENCE, wait_for};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -16,12 +18,21 @@ pub struct Program {
 }
 
 impl Program {
-    /// Nothing is inherited but PATH.
+    /// Nothing is inherited but PATH and what the sanitizers of `make asan` and the emulator of `make aarch64` read.
     pub fn new(program: impl AsRef<OsStr>) -> Program {
-        let mut command = Command::new(program);
-        command.env_clear().process_group(0);
-        if let Some(path) = std::env::var_os("PATH") {
-            command.env("PATH", path);
+        let mut words = start_words(program.as_ref()).into_iter();
+        let mut command = Command::new(words.next().expect("a program"));
+        command.args(words).env_clear().process_group(0);
+        for name in [
+            "PATH",
+            "ASAN_OPTIONS",
+            "LSAN_OPTIONS",
+            "UBSAN_OPTIONS",
+            "G_SLICE",
+        ] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
         }
         Program { command }
     }
@@ -103,6 +114,7 @@ impl Program {
             err,
             readers,
             status: None,
+            answered: 0,
         })
     }
 
@@ -147,6 +159,8 @@ pub struct Running {
     err: Output,
     readers: Vec<JoinHandle<()>>,
     status: Option<ExitStatus>,
+    /// Lines on stdout that were taken as answers.
+    answered: usize,
 }
 
 /// A child that has ended.
@@ -218,6 +232,20 @@ impl Running {
         })
     }
 
+    /// The next line that it says, of a program that says one for each order.
+    pub fn answer(&mut self, limit: Duration) -> String {
+        let what = format!("answer {}", self.answered);
+        let answer = self.line_from(self.answered, &what, limit, |line| Some(line.to_owned()));
+        self.answered += 1;
+        answer
+    }
+
+    /// Gives an order and returns the answer.
+    pub fn tell(&mut self, order: &str) -> String {
+        self.say(order);
+        self.answer(PATIENCE)
+    }
+
     /// Waits for a line on stdout that `pick` takes.
     pub fn line<T>(&mut self, what: &str, pick: impl FnMut(&str) -> Option<T>) -> T {
         self.line_from(0, what, PATIENCE, pick)
@@ -245,6 +273,18 @@ impl Running {
         // SAFETY: the child is not reaped yet, so that its pid cannot be another group's.
         unsafe { libc::kill(-(self.pid() as i32), libc::SIGKILL) };
         self.status = Some(self.child.wait().expect("our child"));
+    }
+
+    /// Waits until it has a handler for a signal.
+    pub fn wait_handles(&self, signal: i32) {
+        wait_for("the handler", PATIENCE, || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+            let mask = status
+                .lines()
+                .find_map(|line| line.strip_prefix("SigCgt:"))?;
+            let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+            (mask & (1 << (signal - 1)) != 0).then_some(())
+        });
     }
 
     /// Sends a signal to it alone.
@@ -275,6 +315,7 @@ impl Running {
         let out = self.out.clone();
         let err = self.err.clone();
         let describe = move || format!("stdout {:#?} stderr {:#?}", out.get(), err.get());
+        let limit = stretched(limit);
         let deadline = std::time::Instant::now() + limit;
         while !self.has_ended() {
             assert!(
@@ -337,6 +378,31 @@ impl Finished {
     pub fn text(&self) -> String {
         [self.stdout.join("\n"), self.stderr.join("\n")].join("\n")
     }
+}
+
+/// What starts programs that were built for another machine: an emulator and its arguments, of `make aarch64`.
+const RUNNER: &str = "MSPROF_TEST_RUNNER";
+
+/// What starts a program: itself, behind the emulator if it is one of another machine.
+pub fn start_words(program: &OsStr) -> Vec<OsString> {
+    let mut words = match is_foreign(Path::new(program)) {
+        true => words(&std::env::var(RUNNER).unwrap_or_default()),
+        false => Vec::new(),
+    };
+    words.push(program.to_owned());
+    words
+}
+
+/// Whether a file is a program of another machine, by the head of an ELF file.
+pub fn is_foreign(program: &Path) -> bool {
+    const MACHINE: std::ops::Range<usize> = 18..20;
+    const OURS: u16 = match cfg!(target_arch = "aarch64") {
+        true => 183,
+        false => 62,
+    };
+    let mut head = [0; MACHINE.end];
+    let read = std::fs::File::open(program).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.starts_with(b"\x7fELF") && head[MACHINE] != OURS.to_le_bytes()
 }
 
 /// Words of a command line for `Program::args`.

@@ -26,8 +26,14 @@ pub struct Api {
 }
 
 impl Api {
+    /// An event, with or without its partner.
     pub fn is_event(&self) -> bool {
-        self.end == u64::MAX
+        self.end == u64::MAX || self.is_partial()
+    }
+
+    /// Stands for an event whose partner is not in the capture.
+    pub fn is_partial(&self) -> bool {
+        self.begin == 0 && self.end == 0
     }
 }
 
@@ -41,6 +47,15 @@ pub struct Described {
     pub len: u32,
     pub time: u64,
     pub payload: Vec<u8>,
+}
+
+impl Described {
+    /// A name of a model that the agent repeats from an earlier report.
+    pub fn is_repeated(&self) -> bool {
+        (self.level, self.kind) == (MODEL, 0)
+            && self.payload.len() == 232
+            && self.payload[16..].starts_with(b"repeated by msprof_agent")
+    }
 }
 
 /// Record families of one directory: slices by number.
@@ -116,10 +131,26 @@ impl Prof {
         bytes.chunks(64).map(described).collect()
     }
 
-    /// Records of an additional family.
+    /// Reported records of an additional family.
     pub fn additional(&self, name: &str) -> Vec<Described> {
         let bytes = self.both(&format!("additional.{name}"));
-        bytes.chunks(256).map(described).collect()
+        let records = bytes.chunks(256).map(described);
+        records.filter(|record| !record.is_repeated()).collect()
+    }
+
+    /// What the agent says again of models.
+    pub fn repeated_names(&self) -> Vec<Described> {
+        let bytes = self.both("additional.graph_id_map");
+        let records = bytes.chunks(256).map(described);
+        records.filter(Described::is_repeated).collect()
+    }
+
+    /// Events whose partner is not in the capture, as they were reported.
+    pub fn partial_events(&self) -> Vec<Api> {
+        let slices = self.host.get("partial.api_event.data");
+        let bytes = slices.into_iter().flat_map(BTreeMap::values).flatten();
+        let bytes: Vec<u8> = bytes.copied().collect();
+        bytes.chunks(40).map(api).collect()
     }
 
     /// Aicpu records of all devices.
@@ -187,6 +218,23 @@ impl Prof {
         serde_json::from_str(&text).expect("JSON")
     }
 
+    /// Sentences of its account that have this in them.
+    pub fn notes_with(&self, text: &str) -> Vec<String> {
+        let ledger = self.ledger();
+        let notes = ledger["notes"].as_array().expect("notes").iter();
+        let notes = notes.map(|note| note.as_str().expect("text").to_owned());
+        notes.filter(|note| note.contains(text)).collect()
+    }
+
+    /// The only such sentence.
+    #[track_caller]
+    pub fn the_note(&self, text: &str) -> String {
+        let mut notes = self.notes_with(text);
+        let all = &self.ledger()["notes"];
+        assert_eq!(notes.len(), 1, "one note with {text:?}: {all}");
+        notes.remove(0)
+    }
+
     /// Records in the files by the names that the ledger has for traces.
     pub fn counts_by_trace(&self) -> BTreeMap<&'static str, u64> {
         let mut counts: BTreeMap<&str, u64> = TRACES.iter().map(|name| (*name, 0)).collect();
@@ -199,7 +247,10 @@ impl Prof {
                 continue;
             };
             let records = slices.values().flat_map(|bytes| bytes.chunks(size));
-            for record in records.map(described) {
+            for record in records
+                .map(described)
+                .filter(|record| !record.is_repeated())
+            {
                 let aicpu = record.level == AICPU;
                 add(if aicpu { "aicpu" } else { "task" }, 1);
             }
@@ -281,14 +332,14 @@ fn described(bytes: &[u8]) -> Described {
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
+pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two"))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"))
 }

@@ -20,26 +20,26 @@ pub fn path() -> &'static PathBuf {
 pub struct Puppet {
     running: Running,
     socket: PathBuf,
-    answered: usize,
 }
 
 impl Puppet {
     /// Starts it armed and waits for its socket.
     pub fn start(home: &Home) -> Puppet {
-        let puppet = Puppet::start_program(home, home.armed(path()));
+        Puppet::start_armed(home, home.armed(path()))
+    }
+
+    /// The same in an environment of the caller's.
+    pub fn start_armed(home: &Home, program: Program) -> Puppet {
+        let puppet = Puppet::start_program(home, program);
         puppet.wait_socket();
         puppet
     }
 
-    /// Starts it in an environment of the caller's; the socket is not waited for.
+    /// Starts it armed or not; a socket is not waited for.
     pub fn start_program(home: &Home, program: Program) -> Puppet {
         let running = program.spawn();
         let socket = home.socket(running.pid());
-        let mut puppet = Puppet {
-            running,
-            socket,
-            answered: 0,
-        };
+        let mut puppet = Puppet { running, socket };
         assert_eq!(puppet.answer(PATIENCE), "ready");
         puppet
     }
@@ -63,8 +63,7 @@ impl Puppet {
 
     /// Gives an order and returns the answer.
     pub fn tell(&mut self, order: &str) -> String {
-        self.order(order);
-        self.answer(PATIENCE)
+        self.running.tell(order)
     }
 
     /// Gives an order and does not wait.
@@ -74,12 +73,7 @@ impl Puppet {
 
     /// The next line that it says.
     pub fn answer(&mut self, limit: Duration) -> String {
-        let what = format!("answer {}", self.answered);
-        let answer = self
-            .running
-            .line_from(self.answered, &what, limit, |line| Some(line.to_owned()));
-        self.answered += 1;
-        answer
+        self.running.answer(limit)
     }
 
     pub fn signal(&self, signal: i32) {

@@ -3,10 +3,10 @@
 use super::artifacts::artifacts;
 use super::client::ByteClient;
 use super::counting::Window;
-use super::home::Home;
+use super::home::{Home, prof_dirs};
 use super::process::{Finished, Program, Running, words};
-use super::wait::{PATIENCE, wait_for};
-use std::path::PathBuf;
+use super::wait::{PATIENCE, wait_for, wait_until};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How the agent gets into the task.
@@ -16,14 +16,40 @@ pub enum Way {
     Preload,
     /// In place of libprofapi.so, by LD_LIBRARY_PATH.
     DropIn,
+    /// Both, as in launch mode.
+    PreloadAndDropIn,
     /// Linked.
     Linked,
+    /// In the program, from the archive.
+    Static,
+    /// Loaded by a Python program, which then loads and runs the task.
+    Python,
     /// Not at all.
     None,
 }
 
+/// Loads the agent, then the task, and calls its main() with the other words.
+const PYTHON: &str = r"
+import ctypes, sys
+ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+task = ctypes.CDLL(sys.argv[2])
+words = [word.encode() for word in ['mlp_task'] + sys.argv[3:]]
+sys.exit(task.main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None)))
+";
+
 /// Options under which the task is busy, but leaves the machine some air.
 pub const EASY: &str = "--seconds=-1 --streams=2 --pause-us=2000";
+
+/// Waits until so many runs of the model are on disk: each has one aicpu record of 256 bytes.
+pub fn wait_runs(output: &Path, runs: u64) {
+    wait_until("some runs of the model", || {
+        let dirs = prof_dirs(output);
+        let slice = dirs
+            .first()
+            .map(|dir| dir.join("device_0/data/aicpu.data.0.slice_0"));
+        slice.is_some_and(|slice| slice.metadata().is_ok_and(|meta| meta.len() >= runs * 256))
+    });
+}
 
 /// A running demo task.
 #[derive(Debug)]
@@ -37,12 +63,21 @@ pub fn program(home: &Home, way: Way, options: &str) -> Program {
     let artifacts = artifacts();
     let program = match way {
         Way::Linked => home.armed(&artifacts.task_linked),
+        Way::Static => home.armed(&artifacts.task_static),
+        Way::Python => home
+            .armed("python3")
+            .args(["-c", PYTHON])
+            .arg(&artifacts.library)
+            .arg(&artifacts.task_library),
         _ => home.armed(&artifacts.task),
     };
     let program = match way {
         Way::Preload => program.env("LD_PRELOAD", &artifacts.library),
         Way::DropIn => program.env("LD_LIBRARY_PATH", &artifacts.drop_in),
-        Way::Linked | Way::None => program,
+        Way::PreloadAndDropIn => program
+            .env("LD_PRELOAD", &artifacts.library)
+            .env("LD_LIBRARY_PATH", &artifacts.drop_in),
+        Way::Linked | Way::Static | Way::Python | Way::None => program,
     };
     program.args(words(options))
 }

@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../shared/mod.rs"]
+mod shared;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| shared::wire::run(data));
