@@ -22,7 +22,7 @@ fn empty_call(aging: u32, record: *const u8) -> i32 {
 }
 
 fn off(c: &mut Criterion) {
-    gate::set(Word::OFF);
+    gate::close_for_good();
     let record = [0u8; 40];
     c.bench_function("empty call", |b| {
         b.iter(|| empty_call(black_box(1), black_box(record.as_ptr())));
@@ -59,7 +59,7 @@ fn push<const N: usize>(c: &mut Criterion, name: &str, size: RecordSize) {
                     if waiting == 0 {
                         break;
                     }
-                    consumer.release(waiting as u64);
+                    consumer.release(arena, waiting as u64);
                 }
             },
             |()| {

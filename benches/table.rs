@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench table [-- --save] [--reps N] [--only WORD] [--dir DIR]
+//! cargo bench --bench table -- --long [--save] [--minutes N] [--seconds N] [--dir DIR]
 //! ```
 //!
 //! The agent is used as a CANN component reaches it: dlopen of target/release/libmsprof_agent.so, which is
@@ -10,7 +11,11 @@
 //! all alike. Times are CPU time of the threads, not wall time; bursts of one thread, and of one thread a
 //! core, are SCHED_FIFO where permitted. Captures go to /dev/shm, or to DIR. `--save` keeps the results
 //! under benches/results/; `--only` takes a part: off, single, together, stamp, probe, drain, lossless,
-//! replies, idle.
+//! replies, idle, children, or one of the long ones.
+//!
+//! The long parts run when they are asked for, by `--long` both and nothing else: clock, which takes
+//! 10 minutes or `--minutes`; sustained, which takes 60 s or `--seconds` and captures to a disk: to the
+//! temporary directory, or to DIR.
 
 mod rows;
 mod support;
@@ -35,7 +40,16 @@ struct Arguments {
     save: bool,
     reps: usize,
     only: Option<String>,
+    /// The long parts instead of the others.
+    long: bool,
+    /// Of the part "clock".
+    minutes: f64,
+    /// Of the part "sustained".
+    seconds: u64,
+    /// Where captures go.
     dir: PathBuf,
+    /// Where those of the part "sustained" go.
+    disk: PathBuf,
 }
 
 impl Arguments {
@@ -45,6 +59,10 @@ impl Arguments {
             save: false,
             reps: 31,
             only: None,
+            long: false,
+            minutes: 10.0,
+            seconds: 60,
+            disk: std::env::temp_dir(),
             dir: if shared.is_dir() {
                 shared.to_owned()
             } else {
@@ -57,14 +75,46 @@ impl Arguments {
                 "--save" => arguments.save = true,
                 "--reps" => arguments.reps = value().parse().expect("a number"),
                 "--only" => arguments.only = Some(value()),
-                "--dir" => arguments.dir = value().into(),
+                "--long" => arguments.long = true,
+                "--minutes" => arguments.minutes = value().parse().expect("a number"),
+                "--seconds" => arguments.seconds = value().parse().expect("a number"),
+                "--dir" => {
+                    arguments.dir = value().into();
+                    arguments.disk = arguments.dir.clone();
+                }
                 // What cargo adds.
                 "--bench" => {}
                 _ => panic!("unknown option {word}"),
             }
         }
         arguments.reps = arguments.reps.max(REPS_MIN);
+        arguments.seconds = arguments.seconds.max(1);
         arguments
+    }
+
+    /// Whether to take a part of the short table.
+    fn wants(&self, part: &str) -> bool {
+        match &self.only {
+            Some(only) => only == part,
+            None => !self.long,
+        }
+    }
+
+    /// Whether to take a long part.
+    fn wants_long(&self, part: &str) -> bool {
+        match &self.only {
+            Some(only) => only == part,
+            None => self.long,
+        }
+    }
+
+    /// What the names of saved results end in, so that a part does not replace the whole table of the day.
+    fn suffix(&self) -> String {
+        match &self.only {
+            Some(only) => format!("-{only}"),
+            None if self.long => "-long".to_owned(),
+            None => String::new(),
+        }
     }
 }
 
@@ -87,7 +137,6 @@ fn main() -> ExitCode {
     };
     let machine = Machine::here(contest.cores.len());
     let mut table = Table::default();
-    let wanted = |name: &str| arguments.only.as_deref().is_none_or(|only| name == only);
     type Add = fn(&Contest, &mut Table);
     let parts: [(&str, Add); 8] = [
         ("off", rows::off::add),
@@ -100,19 +149,31 @@ fn main() -> ExitCode {
         ("replies", rows::replies::add),
     ];
     for (name, add) in parts {
-        if wanted(name) {
+        if arguments.wants(name) {
             eprintln!("{name}");
             add(&contest, &mut table);
         }
     }
-    if wanted("idle") {
+    if arguments.wants("idle") {
         eprintln!("idle");
         idle::add(dir.path(), &mut table);
+    }
+    if arguments.wants("children") {
+        eprintln!("children");
+        rows::children::add(dir.path(), &mut table);
+    }
+    if arguments.wants_long("clock") {
+        eprintln!("clock");
+        rows::clock::add(&contest, arguments.minutes, &mut table);
+    }
+    if arguments.wants_long("sustained") {
+        eprintln!("sustained");
+        rows::sustained::add(&contest, arguments.seconds, &arguments.disk, &mut table);
     }
     let text = heading(&machine, &contest, &arguments.dir) + &table.text();
     println!("\n{text}");
     if arguments.save {
-        save(&machine, &text, &table);
+        save(&machine, &arguments.suffix(), &text, &table);
     }
     ExitCode::SUCCESS
 }
@@ -149,10 +210,10 @@ fn heading(machine: &Machine, contest: &Contest, dir: &Path) -> String {
     )
 }
 
-fn save(machine: &Machine, text: &str, table: &Table) {
+fn save(machine: &Machine, suffix: &str, text: &str, table: &Table) {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/results");
     std::fs::create_dir_all(&results).expect("benches/results");
-    let name = format!("{}-{}", machine.date, std::env::consts::ARCH);
+    let name = format!("{}-{}{suffix}", machine.date, std::env::consts::ARCH);
     let mut json = table.json();
     json["date"] = machine.date.as_str().into();
     json["cpu"] = machine.cpu.as_str().into();

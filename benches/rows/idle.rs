@@ -2,6 +2,7 @@
 
 use crate::support::cores;
 use crate::support::library::{self, Library};
+use crate::support::proc;
 use crate::support::table::{Row, Table};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -58,13 +59,13 @@ fn child(dir: &Path, watch_s: u64) -> [f64; 3] {
 
 /// The child: loads the agent, waits, prints three numbers.
 pub fn run_child(watch_s: u64) -> ExitCode {
-    let before = resident_kb();
+    let before = proc::resident_kb();
     let begin = Instant::now();
     let _agent = Library::open(&library::agent_path());
     let ms = begin.elapsed().as_secs_f64() * 1e3;
     // The control thread makes its socket; then it sleeps.
     std::thread::sleep(Duration::from_millis(200));
-    let added = resident_kb() - before;
+    let added = proc::resident_kb() - before;
     let wakes = wake_ups();
     std::thread::sleep(Duration::from_secs(watch_s));
     let wakes = wake_ups() - wakes;
@@ -72,22 +73,19 @@ pub fn run_child(watch_s: u64) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn resident_kb() -> f64 {
-    field("/proc/self/status", "VmRSS:")
-}
-
-/// Times that the control thread went to sleep.
+/// Times that threads of the agent went to sleep: all but this one are its own.
 fn wake_ups() -> f64 {
-    let tid = cores::thread_named("msprof-ctl");
-    let path = format!("/proc/self/task/{tid}/status");
-    field(&path, "voluntary_ctxt_switches:")
-}
-
-fn field(path: &str, name: &str) -> f64 {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number
-        .and_then(|number| number.parse().ok())
-        .expect("a number of /proc")
+    // It is there: an agent that left the process alone would wake up least of all.
+    cores::thread_named("msprof-ctl");
+    let tasks = std::fs::read_dir("/proc/self/task").expect("threads");
+    let own = std::process::id().to_string();
+    let threads = tasks
+        .flatten()
+        .filter(|task| task.file_name() != own.as_str());
+    threads
+        .map(|task| {
+            let path = task.path().join("status");
+            proc::field(&path.to_string_lossy(), "voluntary_ctxt_switches:")
+        })
+        .sum()
 }

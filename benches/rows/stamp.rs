@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Calls per repetition.
 const CALLS: u64 = 100_000;
 /// The agent's way from the counter to the time is forgotten this long after a capture.
-const FORGOTTEN: Duration = Duration::from_secs(5);
+pub const FORGOTTEN: Duration = Duration::from_secs(5);
 /// It is found this long after the start of the first capture.
 pub const FOUND: Duration = Duration::from_millis(1200);
 

@@ -95,9 +95,19 @@ impl Agent {
         &self.path
     }
 
+    /// Where captures go.
+    pub fn output(&self) -> &Path {
+        &self.output
+    }
+
     /// Begins a capture of everything.
     pub fn capture(&self) -> Capture<'_> {
-        let output = CString::new(self.output.as_os_str().as_bytes()).expect("no NUL");
+        self.capture_below(&self.output)
+    }
+
+    /// The same below another directory.
+    pub fn capture_below(&self, output: &Path) -> Capture<'_> {
+        let output = CString::new(output.as_os_str().as_bytes()).expect("no NUL");
         let begin = Instant::now();
         let mut result = 0;
         let cpu_ns = cores::cpu_of(|| {

@@ -24,12 +24,26 @@ impl Machine {
         Machine {
             cpu: cpu_model(),
             cores,
-            kernel: output("uname", &["-srm"]),
+            kernel: kernel(),
             revision: output("git", &["describe", "--always", "--dirty"]),
             date: output("date", &["-u", "+%Y-%m-%d"]),
             load: output("cut", &["-d", " ", "-f1", "/proc/loadavg"]),
         }
     }
+}
+
+/// Without what a distribution or a host appends to the release.
+fn kernel() -> String {
+    let release = output("uname", &["-r"]);
+    let number: String = release
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.')
+        .collect();
+    format!(
+        "{} {number} {}",
+        output("uname", &["-s"]),
+        output("uname", &["-m"])
+    )
 }
 
 fn cpu_model() -> String {
