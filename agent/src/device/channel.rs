@@ -25,8 +25,8 @@ const RESTART_INTERVAL: Duration = Duration::from_secs(1);
 /// Until a start that failed is tried again: at first, and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(1);
-/// How long a device that is being closed is read.
-const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+/// How much longer than its time a channel is read that is never found empty for a moment.
+const BACKLOG_LIMIT: Duration = Duration::from_secs(5);
 /// How long to wait for room in the queue before looking whether anybody still takes what is read.
 const ROOM_WAIT: Duration = Duration::from_millis(10);
 
@@ -57,6 +57,8 @@ pub struct Channel {
     stopped: Option<Moment>,
     /// A start that failed is tried again then, and the next time after so long.
     retry: (Option<Moment>, Duration),
+    /// The last read filled the room that it had: there may be more from before it.
+    is_behind: bool,
 }
 
 /// What a channel needs to work.
@@ -95,6 +97,7 @@ impl Channel {
             is_ours: false,
             stopped: None,
             retry: (None, RETRY_FIRST),
+            is_behind: false,
         }
     }
 
@@ -210,6 +213,7 @@ impl Channel {
         let taken = match bytes {
             Some((_, bytes @ 1..)) if bytes <= READ_BYTES => {
                 (self.stopped, self.failures) = (None, 0);
+                self.is_behind = bytes == READ_BYTES;
                 let whole = self.stream.whole(&mut buffer, at + bytes);
                 self.count_skipped(tools);
                 self.hand_over(tools, &buffer[..whole]);
@@ -279,22 +283,25 @@ impl Channel {
         }
     }
 
-    /// Takes everything that the driver still has, and ends it.
-    pub fn finish(&mut self, tools: &mut Tools<'_>) {
+    /// Takes what the driver has, and ends it. A device that goes on sending is never empty: it is read until `by`, and
+    /// as long as it is behind for a while longer, which is said if it was not enough. Always one turn.
+    pub fn finish(&mut self, tools: &mut Tools<'_>, by: Moment) {
         let (device, number) = self.of();
         if self.is_ours {
             let _ = tools.call(Call::Flush, self.of(), |d| d.flush(device, number));
-            let closed_at = Moment::now() + CLOSE_LIMIT;
             while self.read(tools) {
-                match tools.shared.wanted() {
-                    Want::Finish => {}
-                    // One that is closed while others go on.
-                    Want::Read if !closed_at.has_come() => {}
-                    Want::Read => {
-                        self.note(tools, "was still sending when its device was closed");
-                        break;
-                    }
-                    _ => break,
+                // One that is not behind has only what was sent after it had been asked to end, as far as can be told.
+                let limit = if self.is_behind {
+                    by + BACKLOG_LIMIT
+                } else {
+                    by
+                };
+                if limit.has_come() {
+                    self.note(
+                        tools,
+                        "was still sending when there was no more time to read it: what it sent last is not in this capture",
+                    );
+                    break;
                 }
             }
         }

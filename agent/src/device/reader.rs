@@ -18,6 +18,8 @@ use std::time::Duration;
 const READ_INTERVAL: Duration = Duration::from_millis(10);
 /// How often a channel that is not there yet is looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// How long channels are read that are to end, all of them together. A device that goes on sending is never empty.
+const END_LIMIT: Duration = Duration::from_secs(2);
 /// With nothing to do the thread sleeps until it is told something.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -86,20 +88,21 @@ impl Reader {
                 self.shared.told.wait(count, pause);
             }
         }
+        let by = Moment::now() + END_LIMIT;
         while let Some((_, device)) = self.devices.pop_first() {
-            self.finish(device);
+            self.finish(device, by);
         }
     }
 
     /// Takes what a device's channels still hold, and ends them.
-    fn finish(&mut self, mut device: Device) {
+    fn finish(&mut self, mut device: Device, by: Moment) {
         let mut tools = Tools {
             driver: &*self.driver,
             shared: &self.shared,
             buffer: &mut self.buffer,
         };
         for channel in &mut device.channels {
-            channel.finish(&mut tools);
+            channel.finish(&mut tools, by);
         }
     }
 
@@ -113,7 +116,7 @@ impl Reader {
             Order::Ask(device) => self.ask_platform(device),
             Order::Close(device) => {
                 if let Some(closed) = self.devices.remove(&device) {
-                    self.finish(closed);
+                    self.finish(closed, Moment::now() + END_LIMIT);
                 }
             }
         }

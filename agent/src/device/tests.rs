@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Script {
     /// Answers of the next reads: bytes, or a code.
     reads: Vec<Result<Vec<u8>, i32>>,
+    /// Then it hands over one record at each read, without end; how many so far.
+    endless: Option<u64>,
     /// Answer of further reads.
     empty: i32,
     start: i32,
@@ -90,6 +92,11 @@ impl Driver for Actor {
         self.enter(Call::Read);
         self.script((device, channel), |script| {
             if script.reads.is_empty() {
+                if let Some(number) = &mut script.endless {
+                    buffer[..RECORD].copy_from_slice(&records(*number..*number + 1));
+                    *number += 1;
+                    return RECORD as i32;
+                }
                 return script.empty;
             }
             match script.reads.remove(0) {
@@ -106,7 +113,9 @@ impl Driver for Actor {
         self.enter(Call::Flush);
         self.script((device, channel), |script| {
             let kept_back = std::mem::take(&mut script.kept_back);
-            script.reads.push(Ok(kept_back));
+            if !kept_back.is_empty() {
+                script.reads.push(Ok(kept_back));
+            }
             Some(code::OK)
         })
     }
@@ -356,6 +365,27 @@ fn a_closed_device_is_emptied_and_stopped_at_once() {
     let (read, channels, _) = run.finish(0);
     assert_eq!(read, records(0..2));
     assert_eq!(channels[0].records, 2);
+}
+
+#[test]
+fn a_device_that_never_stops_sending_is_ended_in_time_and_loses_nothing_that_was_read() {
+    let actor = with_channel(Vec::new());
+    actor.script(AICPU, |script| script.endless = Some(0));
+    let mut run = Run::begin(&actor, &[0]);
+    until(|| actor.script(AICPU, |script| script.endless) > Some(0));
+    run.end(true);
+    let ended_by_itself = run.reading.shared.wait_done(Duration::ZERO);
+    assert!(ended_by_itself);
+    let (read, channels, notes) = run.finish(0);
+    let handed_over = actor.script(AICPU, |script| script.endless).expect("some");
+    assert!(read == records(0..handed_over));
+    assert_eq!(channels[0].records, handed_over);
+    assert_eq!(actor.script(AICPU, |script| script.stopped), 1);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].contains("channel 143 was still sending"),
+        "{notes:?}"
+    );
 }
 
 #[test]
