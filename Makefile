@@ -68,8 +68,11 @@ cann: build
 demo: cann
 	TARGET=$(TARGET) sh examples/demo.sh
 
+# A shell that starts this in the background has SIGINT ignored, which tests of Ctrl-C would inherit.
+DEFAULT_SIGNALS := $(shell env --default-signal true 2>/dev/null && echo env --default-signal)
+
 test: cann
-	cargo test --workspace --no-fail-fast
+	$(DEFAULT_SIGNALS) cargo test --workspace --no-fail-fast
 
 # Models of the code between a report and the drain (agent/tests/loom). In a directory of its own, since the flag has
 # everything built anew.
