@@ -118,6 +118,7 @@ impl Agent {
             model_devices: model_devices.clone(),
             models: Arc::default(),
             disabled: disabled.clone(),
+            alarm: Arc::default(),
         };
         let captures = Arc::new(Captures::new(parts, generation));
         let control = Control::new(&environment, captures.clone(), components.clone());

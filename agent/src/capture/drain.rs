@@ -129,7 +129,7 @@ impl Drain {
             arena.board().begin(self.number);
         }
         match self.output.error() {
-            Some(error) => Err(StartError::Output(error.to_owned())),
+            Some(failure) => Err(StartError::Output(failure.reason.clone())),
             None => Ok(()),
         }
     }
@@ -175,9 +175,12 @@ impl Drain {
                 let reason = "the process has no memory left";
                 self.output.end_capture(reason.to_owned());
             }
-            if self.output.error().is_some() {
+            if let Some(failure) = self.output.error() {
                 // The error may have come before the gate was opened.
                 gate::close(self.number);
+                if self.progress.failed.set(failure.clone()).is_ok() {
+                    self.parts.alarm.ring();
+                }
             }
             if gate::load().number() != self.number && self.has_failed() {
                 // Nobody wants them, and full buffers would cost the program's threads more.

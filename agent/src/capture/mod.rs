@@ -5,6 +5,7 @@
 //! No lock is held while components are commanded or files are written.
 
 mod account;
+mod alarm;
 mod drain;
 mod drain_handle;
 mod gathered;
@@ -22,10 +23,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use alarm::Alarm;
 pub use handout::Handout;
 pub use models::Models;
 pub use request::{
-    Current, Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped,
+    Current, Failure, Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped,
 };
 
 use crate::clock;
@@ -91,6 +93,8 @@ pub struct Parts {
     pub models: Arc<Mutex<Models>>,
     /// Why the agent has turned itself off, if it has.
     pub disabled: Arc<Mutex<Option<String>>>,
+    /// For who looks after captures.
+    pub alarm: Arc<Alarm>,
 }
 
 /// The captures of a process, one at a time.
@@ -103,6 +107,9 @@ pub struct Captures {
     machine: Machine,
     count: AtomicU64,
     last: Mutex<Option<Stopped>>,
+    /// Which capture, as the last one's account counts them, ended without its client; 0 for none. Its failure is told
+    /// to the next one who stops.
+    untold: AtomicU64,
     /// It was said that no controller can rescue what is in memory.
     told_no_rescue: AtomicBool,
 }
@@ -117,6 +124,7 @@ impl Captures {
             machine: Machine::default(),
             count: AtomicU64::new(0),
             last: Mutex::default(),
+            untold: AtomicU64::new(0),
             told_no_rescue: AtomicBool::new(false),
         }
     }
@@ -212,6 +220,7 @@ impl Captures {
         });
         self.machine.watch(number, &drain);
         self.count.store(index, Ordering::Relaxed);
+        self.untold.store(0, Ordering::Relaxed);
         pulled::discard();
         pulled::begin(word);
         gate::open(word);
@@ -314,6 +323,10 @@ impl Captures {
         self.settle();
         let deadline = Moment::now() + mode.limit;
         let (turn, running) = self.machine.take(mode.only, deadline)?;
+        if mode.only.is_some() && matches!(running.origin, Origin::Detached(_)) {
+            let index = running.number & u64::from(u32::MAX);
+            self.untold.store(index, Ordering::Relaxed);
+        }
         let note = if mode.tell_components {
             let limit = COMPONENT_LIMIT.min(mode.limit);
             let late = self.parts.components.stop().run_within(limit);
@@ -353,6 +366,24 @@ impl Captures {
             outcome: drain.outcome,
         });
         Err(StopError::StillWriting { path, remaining })
+    }
+
+    /// The last capture, if it failed and ended without a client that would know: told once. For who finds nothing to
+    /// stop.
+    pub fn take_untold_failure(&self) -> Option<Stopped> {
+        self.settle();
+        let last = self.last.lock();
+        let failed = last.as_ref().filter(|last| last.error.is_some())?;
+        let index = failed.ledger.capture;
+        let taken = self
+            .untold
+            .compare_exchange(index, 0, Ordering::Relaxed, Ordering::Relaxed);
+        taken.is_ok().then(|| failed.clone())
+    }
+
+    /// Has `wake` called, by a capture's own thread, whenever one fails; see [`Captures::current`] for why.
+    pub fn on_failure(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.parts.alarm.set(wake);
     }
 
     /// Everything of a capture is written.
@@ -430,17 +461,19 @@ impl Captures {
                 origin: running.origin,
                 start: running.start,
                 ends_at: running.ends_at,
+                failed: running.drain.failure(),
             }),
             _ => None,
         })
     }
 
-    /// Number of the running capture and when it is to be ended, if it has a limit of time.
-    pub fn time_limit(&self) -> Option<(u64, Moment)> {
-        self.machine.with(|state| match state {
-            State::Running(running) => Some((running.number, running.ends_at?)),
-            _ => None,
-        })
+    /// Directory of the last capture and why it failed, if it did and none has begun since.
+    pub fn last_failure(&self) -> Option<(PathBuf, Failure)> {
+        self.settle();
+        let last = self.last.lock();
+        let begun = self.count.load(Ordering::Relaxed);
+        let last = last.as_ref().filter(|last| last.ledger.capture == begun)?;
+        Some((last.path.clone(), last.error.clone()?))
     }
 
     /// Directory of the running capture.

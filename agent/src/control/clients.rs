@@ -7,12 +7,13 @@
 
 use super::client::{Client, PARAMS_LIMIT, Phase, SILENCE};
 use super::connection::{Connection, PeerState};
-use super::extension::{Detach, Hello, Holder, PARAMS_KEY, PROTOCOL_VERSION, feature};
+use super::extension::{Detach, Hello, Holder, PARAMS_KEY, PROTOCOL_VERSION, Reply, feature};
 use super::operation::{self, Event, Posted, Task};
 use super::owner::{Shared, Waker};
-use super::reply::{answer, capture, greet, status_reply};
+use super::reply::{answer, capture, greet, last_failure, status_reply};
 use super::server::timespec;
 use super::session::{Demand, Facts, Session};
+use super::unattended::{Due, Unattended};
 use super::wire::{PARAMS_SIZE, decode_params, kind, status};
 use crate::capture::{Origin, Request};
 use crate::clock::Moment;
@@ -30,10 +31,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Clients at once; more wait in the backlog.
 const CONNECTIONS_MAX: usize = 16;
-/// When a capture that has reached its limit of time could not be stopped, it is tried again after this.
-const STOP_AGAIN: Duration = Duration::from_secs(5);
-/// What the account of such a capture says.
-const TIME_LIMIT_NOTE: &str = "nobody stopped it: it ended at its limit of time (--max-duration)";
 
 /// All clients of the socket.
 pub(super) struct Clients {
@@ -47,13 +44,14 @@ pub(super) struct Clients {
     /// wait: it must not meet a capture that is about to be stopped.
     orphans: u32,
     sessions: u64,
-    /// A capture that has reached its limit of time and is being stopped, and when that is tried again.
-    over_time: Option<(u64, Moment)>,
+    unattended: Unattended,
 }
 
 impl Clients {
     /// Nobody is connected; `wake` has the server's thread call [`Clients::serve`].
     pub(super) fn new(shared: Arc<Shared>, wake: Arc<Waker>) -> Clients {
+        let theirs = wake.clone();
+        shared.captures.on_failure(move || theirs.wake());
         Clients {
             shared,
             wake,
@@ -62,35 +60,15 @@ impl Clients {
             holder: None,
             orphans: 0,
             sessions: 0,
-            over_time: None,
+            unattended: Unattended::default(),
         }
     }
 
     /// When something has to be done although nothing came.
     pub(super) fn deadline(&self) -> Option<Moment> {
         let clients = self.clients.iter().filter_map(Client::deadline);
-        let capture = self.time_limit().map(|(_, at)| at);
+        let capture = self.unattended.deadline(&self.shared.captures);
         clients.chain(capture).min()
-    }
-
-    /// The running capture and when it is to be stopped, if it has a limit of time.
-    fn time_limit(&self) -> Option<(u64, Moment)> {
-        let (number, at) = self.shared.captures.time_limit()?;
-        match self.over_time {
-            Some((stopped, again)) if stopped == number => Some((number, again)),
-            _ => Some((number, at)),
-        }
-    }
-
-    /// Stops a capture that nobody has stopped in its time.
-    fn end_over_time(&mut self) {
-        if let Some((number, at)) = self.time_limit()
-            && at.has_come()
-        {
-            self.over_time = Some((number, Moment::now() + STOP_AGAIN));
-            tracing::warn!("{TIME_LIMIT_NOTE}");
-            self.stop_for_nobody(number, Some(TIME_LIMIT_NOTE));
-        }
     }
 
     /// What poll is to watch.
@@ -106,7 +84,9 @@ impl Clients {
         while let Ok(posted) = self.events.1.try_recv() {
             self.handle_event(posted);
         }
-        self.end_over_time();
+        if let Some(Due { number, note }) = self.unattended.due(&self.shared.captures) {
+            self.stop_for_nobody(number, note);
+        }
         for index in (0..self.clients.len()).rev() {
             if self.serve_client(index) == PeerState::Gone {
                 let client = self.clients.swap_remove(index);
@@ -249,6 +229,7 @@ impl Clients {
             clients_capture: &|| matches!(shared.captures.running(), Some((Origin::Client(_), _))),
             devices: &|| shared.components.devices(),
             capture: &|| shared.captures.current().map(capture),
+            last_failure: &|| shared.captures.last_failure().map(last_failure),
         };
         let client = &mut self.clients[index];
         match &mut client.phase {
@@ -267,6 +248,8 @@ impl Clients {
             Demand::Stop => Task::Stop {
                 only: None,
                 note: None,
+                // A stock client could not show it, and gives its session up.
+                asks: self.is_ours(index),
             },
             Demand::Start(detach) => {
                 let client = &self.clients[index];
@@ -307,6 +290,12 @@ impl Clients {
                 Demand::None
             });
         }
+    }
+
+    /// Whether a client is our controller.
+    fn is_ours(&self, index: usize) -> bool {
+        let session = self.clients[index].session();
+        session.is_some_and(|session| session.params.announcement().is_some())
     }
 
     fn run(&self, task: Task, session: u64) -> std::io::Result<()> {
@@ -407,6 +396,7 @@ impl Clients {
             disabled: self.shared.captures.disabled(),
             features: [feature::DETACH, feature::LOOK].map(str::to_owned).into(),
             capture: self.shared.captures.current().map(capture),
+            last_failure: self.shared.captures.last_failure().map(last_failure),
             needs_device: self.shared.need_device,
             ..Hello::default()
         }
@@ -418,7 +408,12 @@ impl Clients {
         hello.busy = self.session_holder();
         if account {
             let status = self.shared.captures.status();
-            let reply = status_reply(status, hello.devices.clone(), hello.capture.clone());
+            let reply = Reply {
+                devices: hello.devices.clone(),
+                capture: hello.capture.clone(),
+                last_failure: hello.last_failure.clone(),
+                ..status_reply(status)
+            };
             hello.status = Some(Box::new(reply));
         }
         hello
@@ -480,6 +475,7 @@ impl Clients {
         let task = Task::Stop {
             only: Some(capture),
             note,
+            asks: false,
         };
         match self.run(task, 0) {
             Ok(()) => self.orphans += 1,

@@ -18,6 +18,8 @@ pub enum Task {
         only: Option<u64>,
         /// Why, where nobody has asked for it; for its account.
         note: Option<&'static str>,
+        /// Where none runs, the failure of the last one is told that nobody has been told yet.
+        asks: bool,
     },
 }
 
@@ -73,14 +75,20 @@ pub fn run(
 fn carry_out(task: Task, captures: &Captures, post: &impl Fn(Event)) {
     match task {
         Task::Start(request) => post(Event::Started(captures.start(&request))),
-        Task::Stop { only, note } => {
+        Task::Stop { only, note, asks } => {
             let mode = StopMode {
                 only,
                 note,
                 ..StopMode::NORMAL
             };
             let mut progress = |remaining| post(Event::Progress(remaining));
-            let stopped = captures.stop(mode, &mut progress);
+            let mut stopped = captures.stop(mode, &mut progress);
+            if asks
+                && let Err(StopError::NotStarted) = stopped
+                && let Some(failed) = captures.take_untold_failure()
+            {
+                stopped = Ok(failed);
+            }
             post(Event::Stopped(stopped.map(Box::new)));
         }
     }

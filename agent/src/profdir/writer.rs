@@ -356,6 +356,11 @@ impl ProfDir {
         self.put_ledger(ledger, false)
     }
 
+    /// Whether the directory has been removed, so that nothing can be put into it any more.
+    pub fn is_removed(&self) -> bool {
+        rustix::fs::fstat(self.as_fd()).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
     fn put_ledger(&mut self, ledger: &Ledger, is_last: bool) -> Result<(), ProfDirError> {
         let path = self.root.path().join(LEDGER_FILE);
         let error = |source| ProfDirError::Write {
