@@ -12,6 +12,7 @@ use crate::gate;
 use crate::lanes::Lanes;
 use crate::long::LongQueue;
 use crate::marks::Marks;
+use crate::names;
 use crate::options::{OptionError, Options, split_words};
 use crate::params::Params;
 use crate::process::environment::{Bind, Environment};
@@ -449,7 +450,7 @@ fn on_own_thread<R: Send + 'static>(
     task: impl FnOnce() -> R + Send + 'static,
 ) -> std::io::Result<R> {
     let (sender, result) = crossbeam_channel::bounded(1);
-    process::spawn("msprof-op", move || {
+    process::spawn(names::OPERATION_THREAD, move || {
         // Received below, unless the process is ending.
         let _ = sender.send(task());
     })?;

@@ -5,6 +5,7 @@ use super::orders::{Order, Orders};
 use super::ring_memory::RingMemory;
 use super::{Failure, StartError, Stopped};
 use crate::ledger::{Anchor, Ledger};
+use crate::names;
 use crate::process;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
@@ -57,7 +58,7 @@ impl DrainThread {
             drop(hold);
             task.run(&memory);
         };
-        process::spawn("msprof-drain", body).map_err(StartError::Thread)?;
+        process::spawn(names::DRAIN_THREAD, body).map_err(StartError::Thread)?;
         Ok(DrainThread { task, made })
     }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::capture::{Captures, Request, StartError, Started, StopError, StopMode, Stopped};
+use crate::names;
 use crate::process;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub fn run(
         let _ = events.send(Posted { session, event });
         wake();
     };
-    process::spawn("msprof-op", move || {
+    process::spawn(names::OPERATION_THREAD, move || {
         let starts = matches!(task, Task::Start(_));
         let body = std::panic::AssertUnwindSafe(|| carry_out(task, &captures, &post));
         if let Err(panic) = std::panic::catch_unwind(body) {
