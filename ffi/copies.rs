@@ -4,10 +4,8 @@
 //! where it has a constructor, an allocator and an order of symbols of its own.
 
 use crate::stock::{OF_OURS, library_of};
-use std::ffi::{CStr, c_int, c_void};
-
-/// What every shared copy calls itself, whatever its file is called.
-const SONAME: &CStr = c"libmsprof_agent.so";
+use msprof_agent_core::names::LIBRARY_SONAME;
+use std::ffi::{c_int, c_void};
 
 /// Whether the library that holds `address` is in a namespace of the loader that is not the program's own.
 ///
@@ -59,7 +57,7 @@ fn first_loaded() -> Option<usize> {
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
     // SAFETY: the name is a C string, and nothing is loaded that is not there. The reference is never given back:
     // such a library is never unloaded anyway.
-    first_of(unsafe { libc::dlopen(SONAME.as_ptr(), flags) })
+    first_of(unsafe { libc::dlopen(LIBRARY_SONAME.as_ptr(), flags) })
 }
 
 /// Where the copy that a handle leads to is mapped; none for a null handle.

@@ -137,8 +137,8 @@ pub unsafe extern "C-unwind" fn msprof_agent_stop(path: *mut c_char, size: usize
         unsafe { copy_text(&text, path, size) };
         match stopped.error {
             None => SUCCESS,
-            Some(error) => {
-                agent.set_error(error);
+            Some(failure) => {
+                agent.set_error(failure.reason);
                 ERROR
             }
         }

@@ -11,6 +11,7 @@ mod functions;
 pub use functions::Function;
 
 use crate::boundary::guard;
+use msprof_agent_core::names;
 use msprof_agent_core::process::environment::Environment;
 use msprof_agent_core::{agent, gate, process};
 use std::ffi::{CStr, CString, OsStr, c_int, c_void};
@@ -19,11 +20,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-const FILE: &str = "libprofapi.so";
+const FILE: &str = names::PROFAPI;
 /// Every version of it has this symbol.
 const PROBE: &CStr = c"MsprofRegTypeInfo";
 /// What ours may be instead: the library behind it, which it loads by this name.
-const IMPL_FILE: &str = "libprofimpl.so";
+const IMPL_FILE: &str = names::PROFIMPL;
 /// Every version of that has this symbol, and no `libprofapi.so`.
 const IMPL_PROBE: &CStr = c"ProfImplGetImplInfo";
 /// A symbol of every copy of our library, and of no other.

@@ -16,7 +16,7 @@ AARCH64_TESTS := binary clocks components cycles device_channels device_faults d
 	environment families field_reports forks header late_names log marks models names odd_families panics partial_runs \
 	passed_on process recover refusals session_limits several_clients signals socket_file stock_client third_parties ways_in
 # What wants `.ci/with-aarch64`.
-AARCH64_TESTS_OF_STARTS := bad_output companions containers disks doctor flood homes hostile images inert installed \
+AARCH64_TESTS_OF_STARTS := bad_output companions containers disks doctor failed_captures flood homes hostile images inert installed \
 	linking list loader main_job manners one_shot opened other_libcs python record rescue several_pids storage_limit wants way_d
 
 # What is left out always, and why:

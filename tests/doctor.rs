@@ -10,6 +10,7 @@ use std::process::Command;
 use support::artifacts::{artifacts, root};
 use support::builder::{Linkage, build, compiler};
 use support::client::{ByteClient, params};
+use support::executable::copy_program;
 use support::home::Home;
 use support::namespace::uid;
 use support::process::{Finished, Program, Running};
@@ -184,7 +185,7 @@ fn a_program_with_more_rights_than_its_user_is_named() {
     }
     let home = Home::new();
     let program = home.path().join("rights");
-    std::fs::copy(build("tests/c/sleeper.c", Linkage::Without), &program).expect("copied");
+    copy_program(build("tests/c/sleeper.c", Linkage::Without), &program);
     give(home.path(), PLAIN);
     give(&program, PLAIN);
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("set");
@@ -310,7 +311,7 @@ fn a_home_that_may_not_be_written_to_is_named_with_its_mode() {
     let home = Home::new();
     std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).expect("set");
     let program = home.path().join("puppet");
-    std::fs::copy(puppet::path(), &program).expect("copied");
+    copy_program(puppet::path(), &program);
     std::fs::copy(&artifacts().library, home.path().join("libmsprof_agent.so")).expect("copied");
     let closed = home.path().join("closed");
     std::fs::create_dir(&closed).expect("made");
@@ -438,7 +439,7 @@ fn a_process_of_another_user_and_one_that_is_closed_to_us_are_named() {
     let place = Home::new();
     give(place.path(), PLAIN);
     let msprof = place.path().join("msprof");
-    std::fs::copy(&artifacts().msprof, &msprof).expect("copied");
+    copy_program(&artifacts().msprof, &msprof);
     let pid = puppet.pid();
     let as_plain = || {
         let program = place

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use support::artifacts::artifacts;
 use support::builder::{Linkage, build, build_library};
 use support::client::{ByteClient, params};
+use support::executable::copy_program;
 use support::home::{Home, only_prof_dir};
 use support::namespace::uid;
 use support::proc::{Manners, Proc};
@@ -116,7 +117,7 @@ const NOBODY: u32 = 65_534;
 /// The puppet with all variables set that have the agent write files or load the vendor's library, run by nobody.
 fn puppet_of_nobody(home: &Home, set_user_id: bool, mode: &str) -> Option<Puppet> {
     let file = home.path().join("puppet");
-    std::fs::copy(puppet::path(), &file).expect("a copy");
+    copy_program(puppet::path(), &file);
     let mode_bits = |bits| std::fs::Permissions::from_mode(bits);
     let bits = if set_user_id { 0o4755 } else { 0o755 };
     std::fs::set_permissions(&file, mode_bits(bits)).expect("our file");

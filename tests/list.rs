@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use support::artifacts::artifacts;
 use support::client::{ByteClient, params};
+use support::executable::copy_program;
 use support::home::{Home, only_prof_dir};
 use support::namespace::{Namespace, passwd, uid};
 use support::proc::Proc;
@@ -306,7 +307,7 @@ fn a_socket_of_somebody_else_is_told_as_such_and_not_connected_to() {
 /// Where everybody may start msprof; it may lie in a home that is closed to others.
 fn copy_of_msprof(place: &Path) -> std::path::PathBuf {
     let copy = place.join("msprof");
-    std::fs::copy(&artifacts().msprof, &copy).expect("copied");
+    copy_program(&artifacts().msprof, &copy);
     copy
 }
 
@@ -321,7 +322,7 @@ fn processes_of_several_users_are_listed_to_root_and_named_to_others() {
     let place = Home::new();
     give(place.path(), PLAIN);
     let program = place.path().join("puppet");
-    std::fs::copy(puppet::path(), &program).expect("copied");
+    copy_program(puppet::path(), &program);
     let library = place.path().join("libmsprof_agent.so");
     std::fs::copy(&artifacts().library, &library).expect("copied");
     let theirs = place.armed(&program).env("LD_LIBRARY_PATH", place.path());

@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::artifacts::artifacts;
+use support::executable::copy_program;
 use support::home::{Home, only_prof_dir};
 use support::namespace::{empty_tmp, passwd_of, uid};
 use support::process::{Program, Running};
@@ -64,7 +65,7 @@ impl Task {
         give(place.path(), user.outside);
         // Whoever it is can read it: what the tests build lies in a directory of our own.
         let program = place.path().join("puppet");
-        fs::copy(puppet::path(), &program).expect("copied");
+        copy_program(puppet::path(), &program);
         let home = place.path().join("home");
         fs::create_dir(&home).expect("made");
         give(&home, user.outside);
@@ -271,7 +272,7 @@ fn a_task_that_shares_our_files_and_has_other_users_is_found() {
     let place = Home::new();
     give(place.path(), PLAIN);
     let program = place.path().join("puppet");
-    fs::copy(puppet::path(), &program).expect("copied");
+    copy_program(puppet::path(), &program);
     let release = artifacts().library.parent().expect("a directory");
     // A /tmp of their own for both, since the directory in it stays.
     let setup = [

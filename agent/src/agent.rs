@@ -12,6 +12,7 @@ use crate::gate;
 use crate::lanes::Lanes;
 use crate::long::LongQueue;
 use crate::marks::Marks;
+use crate::names;
 use crate::options::{OptionError, Options, split_words};
 use crate::params::Params;
 use crate::process::environment::{Bind, Environment};
@@ -118,6 +119,7 @@ impl Agent {
             model_devices: model_devices.clone(),
             models: Arc::default(),
             disabled: disabled.clone(),
+            alarm: Arc::default(),
         };
         let captures = Arc::new(Captures::new(parts, generation));
         let control = Control::new(&environment, captures.clone(), components.clone());
@@ -448,7 +450,7 @@ fn on_own_thread<R: Send + 'static>(
     task: impl FnOnce() -> R + Send + 'static,
 ) -> std::io::Result<R> {
     let (sender, result) = crossbeam_channel::bounded(1);
-    process::spawn("msprof-op", move || {
+    process::spawn(names::OPERATION_THREAD, move || {
         // Received below, unless the process is ending.
         let _ = sender.send(task());
     })?;

@@ -22,6 +22,7 @@ pub mod ledger;
 mod log;
 pub mod long;
 pub mod marks;
+pub mod names;
 pub mod options;
 pub mod params;
 pub mod process;

@@ -148,6 +148,7 @@ fn run(plan: &Plan) {
         model_devices: Arc::default(),
         models: Arc::default(),
         disabled: Arc::default(),
+        alarm: Arc::default(),
     };
     let captures = Captures::new(parts, GENERATION);
     let mut running: Vec<(u32, Reporter)> = Vec::new();

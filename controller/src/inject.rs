@@ -2,11 +2,10 @@
 
 use crate::library::{self, DROP_IN, LIBRARY, LibraryError, is_same_file};
 use crate::preload::{self, PRELOAD};
+use msprof_agent_core::names::LIBRARY_PATH;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-
-const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// By which ways the agent gets into a launched program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Starts a program with the agent inside (spec 4 section 4.1, launch mode).
 
 use crate::inject::{InjectError, Injection};
+use msprof_agent_core::names::{self, variable};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// Variables that `--environment` must not set: they decide who profiles the program.
-pub const RESERVED: [&str; 2] = ["PROFILING_MODE", "PROFILING_OPTIONS"];
+pub const RESERVED: [&str; 2] = [names::MODE, names::OPTIONS];
 
 /// Why a program cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -70,10 +71,10 @@ impl Application {
         command
             .args(arguments)
             .envs(self.environment.iter().map(|(key, value)| (key, value)))
-            .env("PROFILING_MODE", "dynamic")
-            .env("DYNAMIC_PROFILING_KEY_PID", key)
+            .env(names::MODE, names::DYNAMIC)
+            .env(names::KEY_PID, key)
             .env("PROFILER_SAMPLECONFIG", params)
-            .env("MSPROF_AGENT_BIND", "use")
+            .env(variable::BIND, variable::BIND_USE)
             .envs(injection.variables(|name| self.variable(name))?)
             .stdin(Stdio::null())
             .process_group(0);

@@ -1,17 +1,17 @@
 //! The agent's library as a file: where it lies, under which names, and of which version it is.
 
-use msprof_agent_core::{VERSION, VERSION_MARKER};
+use msprof_agent_core::{VERSION, VERSION_MARKER, names};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// File name of the agent.
-pub const LIBRARY: &str = "libmsprof_agent.so";
+pub const LIBRARY: &str = names::LIBRARY;
 /// Name under which it stands in for the stock library.
-pub const DROP_IN: &str = "libprofapi.so";
+pub const DROP_IN: &str = names::PROFAPI;
 /// Variable that names the library, as `--agent-lib` does.
-pub const VARIABLE: &str = "MSPROF_AGENT_LIB";
+pub const VARIABLE: &str = names::variable::LIB;
 /// How much of the file is looked at at once.
 const CHUNK: u64 = 1 << 20;
 /// Longest file that is looked at, bytes: ours has a few million.

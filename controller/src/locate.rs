@@ -16,6 +16,7 @@ use crate::session::dismiss;
 use msprof_agent_core::control::binding::temporary_name;
 use msprof_agent_core::control::places::{key_of, socket_name};
 use msprof_agent_core::control::probe::{self, Presence};
+use msprof_agent_core::names;
 use msprof_agent_core::process::effective_uid;
 use places::{Place, places_of};
 use rustix::fs::{Mode, OFlags, open};
@@ -29,7 +30,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a process that has only begun is given to open its socket.
 const BEGINNING: Duration = Duration::from_secs(3);
 /// The number of a launcher in the environment of what it has started.
-const KEY_VARIABLE: &str = "DYNAMIC_PROFILING_KEY_PID";
+const KEY_VARIABLE: &str = names::KEY_PID;
 /// How often its socket is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 

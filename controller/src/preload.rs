@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub const PRELOAD: &str = "LD_PRELOAD";
+pub use msprof_agent_core::names::PRELOAD;
 /// Has the loader say what it would load, and run nothing.
 const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 

@@ -2,6 +2,7 @@
 
 use crate::command::shown;
 use crate::screen::clean;
+use msprof_agent_core::names::PROF_PREFIX;
 use msprof_agent_core::profdir::reader::ReadError;
 use msprof_export::source::Source;
 use std::fs::DirEntry;
@@ -61,7 +62,12 @@ pub fn open(path: &Path) -> Result<Source, OpenError> {
 /// The PROF_XXX directories in a directory, sorted; links are not followed.
 pub fn within(dir: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = directories(dir)
-        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"PROF_"))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(PROF_PREFIX.as_bytes())
+        })
         .map(|entry| entry.path())
         .collect();
     found.sort();
@@ -109,7 +115,7 @@ pub fn name(path: &Path) -> String {
 
 fn is_named_so(dir: &Path) -> bool {
     let name = dir.file_name();
-    name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"PROF_"))
+    name.is_some_and(|name| name.as_encoded_bytes().starts_with(PROF_PREFIX.as_bytes()))
 }
 
 fn text(path: &Path) -> String {

@@ -148,6 +148,13 @@ fn status(pid: u32, reply: &Reply, extended: bool) -> String {
     if let Some(why) = &reply.disabled {
         text = turned_off(pid, why);
     }
+    let failed = reply.capture.as_ref().and_then(|c| c.failed.as_ref());
+    if let Some(reason) = failed {
+        let _ = write!(text, ", but has failed: {}", clean(reason));
+    }
+    if let Some(failure) = &reply.last_failure {
+        let _ = write!(text, ", {}", clean(&verbs::failed(failure)));
+    }
     match reply.devices.as_slice() {
         [] => text.push_str(", no device open"),
         devices => {

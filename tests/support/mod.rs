@@ -11,6 +11,7 @@ pub mod captured;
 pub mod client;
 pub mod counting;
 pub mod elf;
+pub mod executable;
 pub mod families;
 pub mod hal;
 pub mod home;

@@ -27,6 +27,8 @@ pub struct Proc {
 pub const IDLE_SOCKETS: usize = 3;
 /// What tells an armed process of the removal of its socket.
 const WATCH: &str = "anon_inode:inotify";
+/// How many looks in a row have to find the same.
+const STEADY_LOOKS: u32 = 5;
 
 impl Proc {
     pub fn of(pid: u32) -> Proc {
@@ -105,15 +107,22 @@ impl Proc {
         }
     }
 
-    /// What it holds when nobody is connected and nothing is captured: waits for that.
+    /// What it holds when nobody is connected and nothing is captured: waits for that, and until what is open for a
+    /// moment is closed (a directory in which the agent looks for dead sockets).
     pub fn idle_resources(&self) -> Resources {
+        let (mut last, mut looks) = (None, 0);
         wait_for("an idle agent", PATIENCE, || {
             let now = self.resources();
+            looks = if last.replace(now.clone()).as_ref() == Some(&now) {
+                looks + 1
+            } else {
+                0
+            };
             let sockets = now.descriptors.iter().filter(|kind| *kind == "socket");
             // The last thing that it makes, a moment after the socket's file is there.
             let watches = now.descriptors.iter().any(|kind| kind == WATCH);
             let is_idle = sockets.count() == IDLE_SOCKETS && self.agent_threads() == ["msprof-ctl"];
-            (is_idle && watches).then_some(now)
+            (is_idle && watches && looks >= STEADY_LOOKS).then_some(now)
         })
     }
 

@@ -4,6 +4,9 @@
 //! every thread's rings, as contiguous ring memory. After an error on writing it closes the gate and
 //! goes on emptying the rings, so that everything that was reported is counted as lost.
 
+mod lane;
+mod sums;
+
 use super::account::{self, Account};
 use super::drain_handle::Progress;
 use super::orders::{Order, Orders};
@@ -15,11 +18,11 @@ use crate::clock;
 use crate::clock::Moment;
 use crate::device::Reading;
 use crate::gate::{self, Word};
-use crate::lanes::{Lane, MadeRing};
+use crate::lanes::Lane;
 use crate::ledger::{Anchor, CaptureState, Ledger};
 use crate::process;
 use crate::pulled::Fetcher;
-use crate::ring::Consumer;
+use lane::{LaneDrain, Source};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,21 +50,6 @@ enum Take {
     Waiting,
     /// Everything, until nothing waits.
     All,
-}
-
-/// One ring being drained.
-#[derive(Debug)]
-struct Source {
-    ring: Arc<MadeRing>,
-    consumer: Consumer,
-}
-
-/// One thread's rings being drained.
-#[derive(Debug)]
-struct LaneDrain {
-    lane: Arc<Lane>,
-    sources: Vec<Source>,
-    account: Account,
 }
 
 /// Everything that the drain thread owns.
@@ -129,7 +117,7 @@ impl Drain {
             arena.board().begin(self.number);
         }
         match self.output.error() {
-            Some(error) => Err(StartError::Output(error.to_owned())),
+            Some(failure) => Err(StartError::Output(failure.reason.clone())),
             None => Ok(()),
         }
     }
@@ -175,9 +163,12 @@ impl Drain {
                 let reason = "the process has no memory left";
                 self.output.end_capture(reason.to_owned());
             }
-            if self.output.error().is_some() {
+            if let Some(failure) = self.output.error() {
                 // The error may have come before the gate was opened.
                 gate::close(self.number);
+                if self.progress.failed.set(failure.clone()).is_ok() {
+                    self.parts.alarm.ring();
+                }
             }
             if gate::load().number() != self.number && self.has_failed() {
                 // Nobody wants them, and full buffers would cost the program's threads more.
@@ -381,69 +372,6 @@ impl Drain {
         }
     }
 
-    /// The account so far.
-    fn sum_up(&self) -> Ledger {
-        let mut ledger = self.ledger.clone();
-        let mut dropped = self.dropped;
-        for lane in &self.lanes {
-            let mut account = lane.account;
-            account.dropped = lane.lane.lost(self.number);
-            dropped += account.dropped.total();
-            account::add(&mut ledger, &account);
-        }
-        let mut long = self.long;
-        long.dropped = self.parts.lanes.homeless();
-        account::add(&mut ledger, &long);
-        let nested = self.parts.lanes.nested();
-        let late = long.dropped.total().saturating_sub(nested);
-        ledger
-            .notes
-            .extend(account::loss_notes(dropped, nested, late));
-        ledger.notes.extend(self.parts.diverted.note());
-        ledger.notes.extend(self.fetcher.notes());
-        if let Some(reading) = &self.reading {
-            ledger.channels = reading.channels();
-            for note in reading.notes() {
-                if !ledger.notes.contains(&note) {
-                    ledger.notes.push(note);
-                }
-            }
-        }
-        ledger.unreadable = self.parts.unreadable.load(Ordering::Relaxed);
-        ledger
-            .model_devices
-            .clone_from(&self.parts.model_devices.lock());
-        self.output.complete(&mut ledger);
-        ledger
-    }
-
-    /// Notes where time stamps come from by now.
-    fn note_clock(&mut self) {
-        let source = clock::source().to_string();
-        if !self.ledger.clocks.contains(&source) {
-            tracing::info!("capture {}: time from {source}", self.ledger.capture);
-            self.ledger.clocks.push(source);
-        }
-    }
-
-    fn publish_snapshot(&self) {
-        *self.progress.ledger.lock() = self.sum_up();
-    }
-
-    /// Writes the account so far into the directory: what a killed process leaves behind.
-    fn publish_ledger(&mut self) {
-        let ledger = self.account_so_far();
-        self.output.renew_ledger(&ledger);
-        *self.progress.ledger.lock() = ledger;
-    }
-
-    fn account_so_far(&self) -> Ledger {
-        Ledger {
-            accounted: Some(clock::anchor()),
-            ..self.sum_up()
-        }
-    }
-
     fn finish(mut self, stop: Anchor, note: Option<String>, calls: bool) -> Stopped {
         if let Some(note) = note {
             self.output.note(note);
@@ -502,25 +430,4 @@ fn write_batches(
         output.write_batch(&batch, account);
     }
     bytes
-}
-
-impl LaneDrain {
-    /// Records of the thread that were published so far, by the producers' own indices.
-    fn published(&self, arena: &Arena, capture: u64) -> u64 {
-        let of = |source: &Source| source.consumer.published(arena, capture);
-        self.sources.iter().map(of).sum()
-    }
-
-    fn find_new_rings(&mut self) {
-        while self.sources.len() < self.lane.rings() {
-            let Some(ring) = self.lane.ring(self.sources.len()) else {
-                return;
-            };
-            // SAFETY: captures are drained one after the other (`Captures` starts none before the last
-            // one's drain has ended, which put its consumers back), and within one each ring is taken up
-            // once, here.
-            let consumer = unsafe { ring.consumer() };
-            self.sources.push(Source { ring, consumer });
-        }
-    }
 }

@@ -3,14 +3,15 @@
 use super::drain::Drain;
 use super::orders::{Order, Orders};
 use super::ring_memory::RingMemory;
-use super::{StartError, Stopped};
+use super::{Failure, StartError, Stopped};
 use crate::ledger::{Anchor, Ledger};
+use crate::names;
 use crate::process;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What is shared with whoever watches.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Progress {
     pub remaining: AtomicU64,
     /// The account as of the last tenth of a second.
     pub ledger: Mutex<Ledger>,
+    /// Why nothing more is taken, once that is so.
+    pub failed: OnceLock<Failure>,
     /// Everything is written.
     pub ended: AtomicBool,
 }
@@ -55,7 +58,7 @@ impl DrainThread {
             drop(hold);
             task.run(&memory);
         };
-        process::spawn("msprof-drain", body).map_err(StartError::Thread)?;
+        process::spawn(names::DRAIN_THREAD, body).map_err(StartError::Thread)?;
         Ok(DrainThread { task, made })
     }
 
@@ -133,6 +136,11 @@ impl DrainHandle {
     /// Bytes that wait in the rings.
     pub fn remaining(&self) -> u64 {
         self.progress.remaining.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing more is taken, if that is so.
+    pub fn failure(&self) -> Option<Failure> {
+        self.progress.failed.get().cloned()
     }
 
     /// The account as of the last tenth of a second.

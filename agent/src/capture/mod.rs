@@ -5,6 +5,8 @@
 //! No lock is held while components are commanded or files are written.
 
 mod account;
+mod alarm;
+mod beginning;
 mod drain;
 mod drain_handle;
 mod gathered;
@@ -19,42 +21,35 @@ mod ring_memory;
 pub(crate) mod router;
 mod runs;
 mod state;
+mod status;
 #[cfg(test)]
 mod tests;
 
+pub use alarm::Alarm;
+pub use beginning::default_dir;
 pub use handout::Handout;
 pub use models::Models;
 pub use request::{
-    Current, Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped,
+    Current, Failure, Origin, Request, StartError, Started, Status, StopError, StopMode, Stopped,
 };
 
 use crate::clock;
 use crate::clock::Moment;
-use crate::components::{Components, Session};
-use crate::device::{Devices, Reading};
+use crate::components::Components;
+use crate::device::Devices;
 use crate::dictionary::Dictionary;
 use crate::diverted::Diverted;
-use crate::gate::{self, Word};
+use crate::gate;
 use crate::lanes::Lanes;
-use crate::ledger::{Anchor, Ledger};
 use crate::long::LongQueue;
 use crate::marks::Marks;
-use crate::params::{Fill, SampleFill};
 use crate::process;
-use crate::profdir::{ProfDir, Setup};
-use crate::pulled;
-use crate::records::Trace;
 use crate::waiting;
 use crossbeam_channel::RecvTimeoutError;
-use drain::Drain;
-use drain_handle::DrainThread;
-use output::Output;
 use parking_lot::Mutex;
 use ring_memory::RingMemory;
 use state::{Machine, Running, State, Turn};
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -91,6 +86,8 @@ pub struct Parts {
     pub models: Arc<Mutex<Models>>,
     /// Why the agent has turned itself off, if it has.
     pub disabled: Arc<Mutex<Option<String>>>,
+    /// For who looks after captures.
+    pub alarm: Arc<Alarm>,
 }
 
 /// The captures of a process, one at a time.
@@ -103,6 +100,9 @@ pub struct Captures {
     machine: Machine,
     count: AtomicU64,
     last: Mutex<Option<Stopped>>,
+    /// Which capture, as the last one's account counts them, ended without its client; 0 for none. Its failure is told
+    /// to the next one who stops.
+    untold: AtomicU64,
     /// It was said that no controller can rescue what is in memory.
     told_no_rescue: AtomicBool,
 }
@@ -117,6 +117,7 @@ impl Captures {
             machine: Machine::default(),
             count: AtomicU64::new(0),
             last: Mutex::default(),
+            untold: AtomicU64::new(0),
             told_no_rescue: AtomicBool::new(false),
         }
     }
@@ -151,159 +152,6 @@ impl Captures {
         }
     }
 
-    fn begin(&self, request: &Request, devices: &[u32]) -> Result<(Running, Started), StartError> {
-        let thread = DrainThread::spawn(self.memory.clone())?;
-        let index = self.count.load(Ordering::Relaxed) + 1;
-        let number = u64::from(self.generation) << 32 | index;
-        let selection = request.params.selection();
-        // Before the first record: the parser drops a device's records from before the start.
-        clock::reanchor();
-        let start = clock::anchor();
-        let reading = if selection.contains(Trace::Aicpu) {
-            Some(self.parts.devices.begin(devices))
-        } else {
-            self.parts.devices.ask_platform(devices);
-            None
-        };
-        let dir = ProfDir::create(self.setup(request, index, start))?;
-        let path = dir.path().to_owned();
-        let announced = request.params.announcement();
-        let wants_handout =
-            matches!(request.origin, Origin::Client(_)) && announced.is_some_and(|a| a.rescue);
-        let directory = wants_handout.then(|| Handout::directory(dir.as_fd()));
-        self.parts.unreadable.store(0, Ordering::Relaxed);
-        self.parts.diverted.begin();
-        let mut notes = dir.remarks().to_vec();
-        let ledger = Ledger {
-            agent_version: crate::VERSION.into(),
-            pid: process::current_pid(),
-            capture: index,
-            start,
-            notes: notes.clone(),
-            ..Ledger::default()
-        };
-        // True at the start only, so not for the ledger.
-        notes.extend(reading.iter().flat_map(Reading::notes));
-        notes.extend(missing_note(&self.parts.components, devices));
-        notes.extend(self.parts.diverted.note_at_start());
-        let params = request.params.clone();
-        let dictionary = self.parts.dictionary.clone();
-        let output = Output::new(number, dir, dictionary, params, start);
-        let word = Word::capturing(number, selection.bits());
-        let mut drain = Drain::new(word, output, ledger, self.parts.clone());
-        if let Some(reading) = reading {
-            drain.add_channels(reading);
-        }
-        let begun = thread.wait().and_then(|()| {
-            let note = self.parts.lanes.memory_note();
-            notes.extend(note.clone());
-            drain.prepare(devices, note)
-        });
-        let drain = begun.and_then(|()| thread.run(drain));
-        let drain = drain.inspect_err(|_| {
-            // Made a moment ago, and nobody knows of it.
-            let _ = std::fs::remove_dir_all(&path);
-        })?;
-        let arena = self.parts.lanes.arena();
-        let handout = directory.and_then(|directory| {
-            let handout = directory.and_then(|dir| Handout::new(number, arena, dir));
-            let said = |error: &std::io::Error| notes.extend(self.no_rescue_note(error));
-            handout.inspect_err(said).ok().map(Arc::new)
-        });
-        self.machine.watch(number, &drain);
-        self.count.store(index, Ordering::Relaxed);
-        pulled::discard();
-        pulled::begin(word);
-        gate::open(word);
-        if self.parts.disabled.lock().is_some() {
-            // A panic elsewhere has turned the agent off in the meantime.
-            gate::close(number);
-        }
-        let started_ns = clock::now();
-        tracing::info!("capture {index} runs: {}", path.display());
-        notes.extend(self.start_components(request, number, &path, devices));
-        let running = Running {
-            number,
-            path: path.clone(),
-            origin: request.origin,
-            start,
-            ends_at: request.time_limit.map(|limit| Moment::now() + limit),
-            drain,
-        };
-        let started = Started {
-            number,
-            path,
-            started_ns,
-            notes,
-            handout,
-        };
-        Ok((running, started))
-    }
-
-    /// Said once in the life of a process.
-    fn no_rescue_note(&self, error: &std::io::Error) -> Option<String> {
-        let said = self.told_no_rescue.swap(true, Ordering::Relaxed);
-        (!said).then(|| {
-            format!(
-                "if this process is killed, its last milliseconds are lost: its buffers cannot be shared ({error})"
-            )
-        })
-    }
-
-    fn setup(&self, request: &Request, index: u64, start: Anchor) -> Setup {
-        let params = &request.params;
-        let parent = match params.result_dir() {
-            Some(dir) => PathBuf::from(dir),
-            None => request.default_dir.clone(),
-        };
-        let pid = process::current_pid();
-        let sample_host = params.sample_json(&SampleFill {
-            devices: "64",
-            host: true,
-            result_dir: &parent.to_string_lossy(),
-            pid,
-        });
-        Setup {
-            storage_limit: params.storage_limit_mb().map(|mb| u64::from(mb) << 20),
-            parent,
-            allow_shared: request.allow_shared_dir,
-            index,
-            pid,
-            start,
-            sample_host,
-            platform_version: self.parts.devices.platform().to_string(),
-            ..Setup::default()
-        }
-    }
-
-    fn start_components(
-        &self,
-        request: &Request,
-        number: u64,
-        path: &Path,
-        devices: &[u32],
-    ) -> Option<String> {
-        let list: Vec<String> = devices.iter().map(u32::to_string).collect();
-        let list = list.join(",");
-        let text = request.params.component_json(&Fill {
-            result_dir: &path.to_string_lossy(),
-            devices: &list,
-            host_sys_pid: process::current_pid(),
-            job_id: &list,
-        });
-        let session = Session {
-            number,
-            switches: request.params.switches(),
-            params: text,
-        };
-        let late = self
-            .parts
-            .components
-            .start(session)
-            .run_within(COMPONENT_LIMIT);
-        late_note(&late.modules, "start")
-    }
-
     /// Stops the running capture and waits until it is written. `progress` is called now and then with
     /// the bytes that are still to be written.
     pub fn stop(
@@ -314,6 +162,10 @@ impl Captures {
         self.settle();
         let deadline = Moment::now() + mode.limit;
         let (turn, running) = self.machine.take(mode.only, deadline)?;
+        if mode.only.is_some() && matches!(running.origin, Origin::Detached(_)) {
+            let index = running.number & u64::from(u32::MAX);
+            self.untold.store(index, Ordering::Relaxed);
+        }
         let note = if mode.tell_components {
             let limit = COMPONENT_LIMIT.min(mode.limit);
             let late = self.parts.components.stop().run_within(limit);
@@ -353,6 +205,24 @@ impl Captures {
             outcome: drain.outcome,
         });
         Err(StopError::StillWriting { path, remaining })
+    }
+
+    /// The last capture, if it failed and ended without a client that would know: told once. For who finds nothing to
+    /// stop.
+    pub fn take_untold_failure(&self) -> Option<Stopped> {
+        self.settle();
+        let last = self.last.lock();
+        let failed = last.as_ref().filter(|last| last.error.is_some())?;
+        let index = failed.ledger.capture;
+        let taken = self
+            .untold
+            .compare_exchange(index, 0, Ordering::Relaxed, Ordering::Relaxed);
+        taken.is_ok().then(|| failed.clone())
+    }
+
+    /// Has `wake` called, by a capture's own thread, whenever one fails; see [`Captures::current`] for why.
+    pub fn on_failure(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.parts.alarm.set(wake);
     }
 
     /// Everything of a capture is written.
@@ -413,44 +283,6 @@ impl Captures {
         self.machine.refuse_starts(refusing);
     }
 
-    /// Who started the running capture, if one runs, and its number.
-    pub fn running(&self) -> Option<(Origin, u64)> {
-        self.machine.with(|state| match state {
-            State::Running(running) => Some((running.origin, running.number)),
-            _ => None,
-        })
-    }
-
-    /// What is to be told of the running capture.
-    pub fn current(&self) -> Option<Current> {
-        self.machine.with(|state| match state {
-            State::Running(running) => Some(Current {
-                number: running.number,
-                path: running.path.clone(),
-                origin: running.origin,
-                start: running.start,
-                ends_at: running.ends_at,
-            }),
-            _ => None,
-        })
-    }
-
-    /// Number of the running capture and when it is to be ended, if it has a limit of time.
-    pub fn time_limit(&self) -> Option<(u64, Moment)> {
-        self.machine.with(|state| match state {
-            State::Running(running) => Some((running.number, running.ends_at?)),
-            _ => None,
-        })
-    }
-
-    /// Directory of the running capture.
-    pub fn path(&self) -> Option<PathBuf> {
-        self.machine.with(|state| match state {
-            State::Running(running) => Some(running.path.clone()),
-            _ => None,
-        })
-    }
-
     /// A device was opened while a capture may run: it gets a directory.
     pub fn device_opened(&self, device: u32) {
         self.machine.with(|state| {
@@ -468,60 +300,6 @@ impl Captures {
             }
         });
     }
-
-    /// Whether a capture runs.
-    pub fn is_capturing(&self) -> bool {
-        self.running().is_some()
-    }
-
-    /// Why the agent has turned itself off, if it has.
-    pub fn disabled(&self) -> Option<String> {
-        self.parts.disabled.lock().clone()
-    }
-
-    /// What is going on; never waits for the disk.
-    pub fn status(&self) -> Status {
-        self.settle();
-        let mut status = Status {
-            captures: self.count.load(Ordering::Relaxed),
-            disabled: self.disabled(),
-            ..Status::default()
-        };
-        self.machine.with(|state| match state {
-            State::Running(running) => {
-                status.capturing = true;
-                status.path = Some(running.path.clone());
-                status.ledger = Some(running.drain.snapshot());
-            }
-            State::Writing { path, .. } => {
-                status.writing = true;
-                status.path = Some(path.clone());
-            }
-            State::Stopping => status.writing = true,
-            _ => {}
-        });
-        if status.path.is_none()
-            && let Some(last) = &*self.last.lock()
-        {
-            status.path = Some(last.path.clone());
-            status.ledger = Some(last.ledger.clone());
-        }
-        status
-    }
-}
-
-/// What is still missing at the start for components to report.
-fn missing_note(components: &Components, devices: &[u32]) -> Option<String> {
-    if components.is_empty() {
-        return Some(
-            "no component has registered with this agent yet; if the program uses CANN already, its \
-             components report to another libprofapi.so (see Ways in of the README)"
-                .to_owned(),
-        );
-    }
-    devices
-        .is_empty()
-        .then(|| "no device open yet: components are told to report when one is".to_owned())
 }
 
 /// A sentence about modules that did not answer in time.
@@ -536,17 +314,4 @@ fn late_note(modules: &[String], command: &str) -> Option<String> {
     );
     tracing::warn!("{note}");
     Some(note)
-}
-
-/// Where PROF_XXX goes when nobody says: `$ASCEND_WORK_PATH/profiling_data`, else the directory of the
-/// program (spec 1 section 1.4).
-pub fn default_dir(work_path: Option<&Path>) -> PathBuf {
-    if let Some(work_path) = work_path {
-        return work_path.join("profiling_data");
-    }
-    let program = std::fs::read_link("/proc/self/exe").ok();
-    program
-        .as_deref()
-        .and_then(Path::parent)
-        .map_or_else(|| PathBuf::from("."), Path::to_owned)
 }

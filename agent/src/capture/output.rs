@@ -1,7 +1,8 @@
 //! Where the drain writes to: the PROF directory with its families, names and devices.
 //!
 //! A want of descriptors or memory is waited out for a while. The first other error on writing closes the gate
-//! and is kept; from then on everything counts as lost. The account in mid capture is nothing to end one for.
+//! and is kept; from then on everything counts as lost. The account in mid capture is nothing to end one for, unless it
+//! shows that the directory has been removed.
 
 #![forbid(unsafe_code)]
 
@@ -9,13 +10,14 @@ mod devices;
 mod events;
 mod names;
 
-use super::Stopped;
 use super::account::Account;
 use super::gathered::Gathered;
 use super::models::{Models, Repeat};
 use super::router::{self, RouteKey, Router};
 use super::runs::{self, Runs, Written};
+use super::{Failure, Stopped};
 use crate::board::Stretch;
+use crate::clock;
 use crate::clock::Moment;
 use crate::device::{Batch, Clocks};
 use crate::dictionary::Dictionary;
@@ -53,7 +55,7 @@ pub struct Output {
     gathered: Gathered,
     runs: Runs,
     notes: Vec<String>,
-    error: Option<String>,
+    error: Option<Failure>,
     /// How often the account could not be renewed, and why not the last time.
     unrenewed: Option<(u64, String)>,
 }
@@ -288,7 +290,10 @@ impl Output {
         if self.error.is_none() {
             tracing::error!("capture ended: {reason}");
             self.note(format!("capture ended: {reason}"));
-            self.error = Some(reason);
+            self.error = Some(Failure {
+                reason,
+                since_unix_ns: clock::anchor().realtime_ns,
+            });
             gate::close(self.number);
         }
     }
@@ -329,8 +334,8 @@ impl Output {
     }
 
     /// Why the capture has ended early, if it has.
-    pub fn error(&self) -> Option<&str> {
-        self.error.as_deref()
+    pub fn error(&self) -> Option<&Failure> {
+        self.error.as_ref()
     }
 
     /// Fills in what the directory knows of the account.
@@ -371,6 +376,11 @@ impl Output {
         let Err(error) = self.dir.renew_ledger(ledger) else {
             return;
         };
+        if self.dir.is_removed() {
+            // Files that are open would take records on, and nobody would ever see them.
+            self.end_capture(error.to_string());
+            return;
+        }
         let (times, reason) = self.unrenewed.get_or_insert_with(|| {
             tracing::warn!("the account in the directory is not renewed: {error}");
             (0, String::new())

@@ -123,6 +123,15 @@ impl StopError {
     }
 }
 
+/// What ended a capture early or kept it from being written whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Why.
+    pub reason: String,
+    /// When, ns since 1970 (CLOCK_REALTIME).
+    pub since_unix_ns: u64,
+}
+
 /// A capture that has ended.
 #[derive(Clone, Debug)]
 pub struct Stopped {
@@ -131,7 +140,7 @@ pub struct Stopped {
     /// Its account.
     pub ledger: Ledger,
     /// Why it ended early or could not be written whole.
-    pub error: Option<String>,
+    pub error: Option<Failure>,
 }
 
 /// How a stop treats the components and the clock on the wall.
@@ -187,6 +196,8 @@ pub struct Current {
     pub start: Anchor,
     /// When it is to be ended, if nobody does so before.
     pub ends_at: Option<Moment>,
+    /// Why it takes nothing more, if it does not.
+    pub failed: Option<Failure>,
 }
 
 /// What is going on.

@@ -128,6 +128,7 @@ fn parts(segments: usize) -> Parts {
         model_devices: Arc::default(),
         models: Arc::default(),
         disabled: Arc::default(),
+        alarm: Arc::default(),
     }
 }
 

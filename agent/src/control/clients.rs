@@ -5,35 +5,26 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
+
 use super::client::{Client, PARAMS_LIMIT, Phase, SILENCE};
 use super::connection::{Connection, PeerState};
-use super::extension::{Detach, Hello, Holder, PARAMS_KEY, PROTOCOL_VERSION, feature};
+use super::extension::{Detach, Holder};
 use super::operation::{self, Event, Posted, Task};
 use super::owner::{Shared, Waker};
-use super::reply::{answer, capture, greet, status_reply};
+use super::reply::{capture, last_failure};
 use super::server::timespec;
 use super::session::{Demand, Facts, Session};
-use super::wire::{PARAMS_SIZE, decode_params, kind, status};
+use super::unattended::{Due, Unattended};
+use super::wire::PARAMS_SIZE;
 use crate::capture::{Origin, Request};
 use crate::clock::Moment;
-use crate::params::Params;
-use crate::process;
 use crate::process::peer::Peer;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustix::event::{PollFd, PollFlags};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a client has at least for its params, or to close after its last answer, or to be turned away in
-/// silence, when others wait for its place: a stock client that waits gives up after 1 s.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Clients at once; more wait in the backlog.
-const CONNECTIONS_MAX: usize = 16;
-/// When a capture that has reached its limit of time could not be stopped, it is tried again after this.
-const STOP_AGAIN: Duration = Duration::from_secs(5);
-/// What the account of such a capture says.
-const TIME_LIMIT_NOTE: &str = "nobody stopped it: it ended at its limit of time (--max-duration)";
 
 /// All clients of the socket.
 pub(super) struct Clients {
@@ -47,13 +38,14 @@ pub(super) struct Clients {
     /// wait: it must not meet a capture that is about to be stopped.
     orphans: u32,
     sessions: u64,
-    /// A capture that has reached its limit of time and is being stopped, and when that is tried again.
-    over_time: Option<(u64, Moment)>,
+    unattended: Unattended,
 }
 
 impl Clients {
     /// Nobody is connected; `wake` has the server's thread call [`Clients::serve`].
     pub(super) fn new(shared: Arc<Shared>, wake: Arc<Waker>) -> Clients {
+        let theirs = wake.clone();
+        shared.captures.on_failure(move || theirs.wake());
         Clients {
             shared,
             wake,
@@ -62,35 +54,15 @@ impl Clients {
             holder: None,
             orphans: 0,
             sessions: 0,
-            over_time: None,
+            unattended: Unattended::default(),
         }
     }
 
     /// When something has to be done although nothing came.
     pub(super) fn deadline(&self) -> Option<Moment> {
         let clients = self.clients.iter().filter_map(Client::deadline);
-        let capture = self.time_limit().map(|(_, at)| at);
+        let capture = self.unattended.deadline(&self.shared.captures);
         clients.chain(capture).min()
-    }
-
-    /// The running capture and when it is to be stopped, if it has a limit of time.
-    fn time_limit(&self) -> Option<(u64, Moment)> {
-        let (number, at) = self.shared.captures.time_limit()?;
-        match self.over_time {
-            Some((stopped, again)) if stopped == number => Some((number, again)),
-            _ => Some((number, at)),
-        }
-    }
-
-    /// Stops a capture that nobody has stopped in its time.
-    fn end_over_time(&mut self) {
-        if let Some((number, at)) = self.time_limit()
-            && at.has_come()
-        {
-            self.over_time = Some((number, Moment::now() + STOP_AGAIN));
-            tracing::warn!("{TIME_LIMIT_NOTE}");
-            self.stop_for_nobody(number, Some(TIME_LIMIT_NOTE));
-        }
     }
 
     /// What poll is to watch.
@@ -106,62 +78,15 @@ impl Clients {
         while let Ok(posted) = self.events.1.try_recv() {
             self.handle_event(posted);
         }
-        self.end_over_time();
+        if let Some(Due { number, note }) = self.unattended.due(&self.shared.captures) {
+            self.stop_for_nobody(number, note);
+        }
         for index in (0..self.clients.len()).rev() {
             if self.serve_client(index) == PeerState::Gone {
                 let client = self.clients.swap_remove(index);
                 self.client_gone(&client);
             }
         }
-    }
-
-    /// Until when there is no room for another client; none if there is some now.
-    pub(super) fn full_until(&self) -> Option<Moment> {
-        if self.clients.len() < CONNECTIONS_MAX {
-            return None;
-        }
-        let replaceable = self.first_replaceable().map(|(since, _)| since + PATIENCE);
-        let until = self.deadline().into_iter().chain(replaceable).min();
-        Some(until.unwrap_or_else(|| Moment::now() + PATIENCE))
-    }
-
-    /// Makes room for another client, if need be: of those who are in no session the one goes that was the
-    /// first to have its turn, if it had some time for it.
-    pub(super) fn make_room(&mut self) -> bool {
-        if self.clients.len() < CONNECTIONS_MAX {
-            return true;
-        }
-        let now = Moment::now();
-        match self.first_replaceable() {
-            Some((since, index)) if since + PATIENCE <= now => {
-                self.clients.swap_remove(index);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Who may have to give its place to another, and since when: the first that said nothing, or is turned
-    /// away, or did not close after its last answer, or let its session expire.
-    fn first_replaceable(&self) -> Option<(Moment, usize)> {
-        let clients = self.clients.iter().enumerate();
-        let others = clients.filter(|(_, client)| {
-            let number = client.session().map(|session| session.number);
-            number.is_none() || number != self.holder
-        });
-        others
-            .filter_map(|(index, client)| Some((client.replaceable_since()?, index)))
-            .min()
-    }
-
-    /// Somebody has connected.
-    pub(super) fn admit(&mut self, connection: Connection) {
-        self.clients.push(Client {
-            connection,
-            phase: Phase::Params {
-                since: Moment::now(),
-            },
-        });
     }
 
     /// A program that closes all descriptors closes our clients' too.
@@ -249,6 +174,7 @@ impl Clients {
             clients_capture: &|| matches!(shared.captures.running(), Some((Origin::Client(_), _))),
             devices: &|| shared.components.devices(),
             capture: &|| shared.captures.current().map(capture),
+            last_failure: &|| shared.captures.last_failure().map(last_failure),
         };
         let client = &mut self.clients[index];
         match &mut client.phase {
@@ -267,6 +193,8 @@ impl Clients {
             Demand::Stop => Task::Stop {
                 only: None,
                 note: None,
+                // A stock client could not show it, and gives its session up.
+                asks: self.is_ours(index),
             },
             Demand::Start(detach) => {
                 let client = &self.clients[index];
@@ -309,6 +237,12 @@ impl Clients {
         }
     }
 
+    /// Whether a client is our controller.
+    fn is_ours(&self, index: usize) -> bool {
+        let session = self.clients[index].session();
+        session.is_some_and(|session| session.params.announcement().is_some())
+    }
+
     fn run(&self, task: Task, session: u64) -> std::io::Result<()> {
         let wake_end = self.wake.clone();
         let events = self.events.0.clone();
@@ -335,118 +269,11 @@ impl Clients {
         self.meet(index, demand);
     }
 
-    fn take_params(&mut self, index: usize) {
-        let now = Moment::now();
-        let client = &mut self.clients[index];
-        let Some(bytes) = client.connection.input().first_chunk::<PARAMS_SIZE>() else {
-            return;
-        };
-        let announced = decode_params(bytes).is_ok_and(|text| text.contains(PARAMS_KEY));
-        let params = decode_params(bytes)
-            .map_err(|error| error.to_string())
-            .and_then(|text| Params::parse(text).map_err(|error| error.to_string()));
-        client.connection.take(PARAMS_SIZE);
-        let params = match params {
-            Ok(params) => params,
-            Err(error) => {
-                tracing::warn!("{error}");
-                if announced {
-                    let hello = Hello {
-                        error: Some(error),
-                        ..self.hello()
-                    };
-                    greet(&mut self.clients[index].connection, &hello);
-                } else {
-                    answer(&mut client.connection, kind::PARAMS_REPLY, status::FAILED);
-                }
-                self.clients[index].close(now);
-                return;
-            }
-        };
-        if let Some(looks) = params.announcement().filter(|announced| announced.look) {
-            let hello = self.hello_to_look(looks.account);
-            let client = &mut self.clients[index];
-            greet(&mut client.connection, &hello);
-            client.close(now);
-            return;
-        }
-        self.yield_expired();
-        let mut hello = self.hello();
-        if let Some(holder) = self.session_holder() {
-            let client = &mut self.clients[index];
-            if params.announcement().is_some() {
-                hello.busy = Some(holder);
-                greet(&mut client.connection, &hello);
-                client.close(now);
-            } else {
-                client.phase = Phase::Silence { since: now };
-            }
-            return;
-        }
-        self.sessions += 1;
-        self.holder = Some(self.sessions);
-        let limits = self.shared.limits;
-        let client = &mut self.clients[index];
-        let session = Session::open(
-            self.sessions,
-            params,
-            limits,
-            &mut client.connection,
-            &hello,
-        );
-        client.phase = Phase::Session(Box::new(session));
-        self.serve_session(index);
-    }
-
-    fn hello(&self) -> Hello {
-        Hello {
-            protocol: PROTOCOL_VERSION,
-            agent_version: crate::VERSION.into(),
-            pid: process::current_pid(),
-            devices: self.shared.components.devices(),
-            disabled: self.shared.captures.disabled(),
-            features: [feature::DETACH, feature::LOOK].map(str::to_owned).into(),
-            capture: self.shared.captures.current().map(capture),
-            needs_device: self.shared.need_device,
-            ..Hello::default()
-        }
-    }
-
-    /// For a client that wants no session: who has it, and what is captured.
-    fn hello_to_look(&self, account: bool) -> Hello {
-        let mut hello = self.hello();
-        hello.busy = self.session_holder();
-        if account {
-            let status = self.shared.captures.status();
-            let reply = status_reply(status, hello.devices.clone(), hello.capture.clone());
-            hello.status = Some(Box::new(reply));
-        }
-        hello
-    }
-
-    /// An idle session gives way to a new client; its next command is answered with a disconnect.
-    fn yield_expired(&mut self) {
-        let capturing = self.shared.captures.is_capturing();
-        let expired = self
-            .holder
-            .and_then(|number| self.client_of(number))
-            .and_then(|index| self.clients[index].session())
-            .is_some_and(|session| !capturing && session.is_expired());
-        if expired {
-            self.holder = None;
-        }
-    }
-
     /// Number of the client that has the session of that number.
     fn client_of(&self, session: u64) -> Option<usize> {
         self.clients
             .iter()
             .position(|client| client.session().is_some_and(|s| s.number == session))
-    }
-
-    fn session_holder(&self) -> Option<Holder> {
-        let index = self.client_of(self.holder?)?;
-        Some(self.clients[index].connection.peer.clone())
     }
 
     fn end_session(&mut self, index: usize) {
@@ -480,6 +307,7 @@ impl Clients {
         let task = Task::Stop {
             only: Some(capture),
             note,
+            asks: false,
         };
         match self.run(task, 0) {
             Ok(()) => self.orphans += 1,

@@ -73,6 +73,21 @@ pub struct Capture {
     /// ms after which it ends by itself; absent when only a command ends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_in_ms: Option<u64>,
+    /// Why it takes nothing more; absent while all is well with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A capture that failed, and after which none has begun yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastFailure {
+    /// The PROF_XXX directory.
+    pub path: String,
+    /// Why it failed.
+    pub error: String,
+    /// When it failed, ns since 1970 (CLOCK_REALTIME).
+    pub since_unix_ns: u64,
 }
 
 /// First frame of an agent, request id 0.
@@ -102,6 +117,9 @@ pub struct Hello {
     /// The capture that runs. Agents without [`feature::LOOK`] never tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
+    /// The last capture, if it failed and none has begun since. Earlier agents never tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LastFailure>,
     /// A start is refused while no device is open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_device: bool,
@@ -207,6 +225,9 @@ pub struct Reply {
     /// Status, and a start that found a capture running: that capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
+    /// Status: the last capture, as in [`Hello::last_failure`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LastFailure>,
     /// Status: why the agent has turned itself off, as in [`Hello::disabled`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,

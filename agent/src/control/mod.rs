@@ -25,3 +25,4 @@ mod clients;
 mod operation;
 mod reply;
 mod server;
+mod unattended;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::capture::{Captures, Request, StartError, Started, StopError, StopMode, Stopped};
+use crate::names;
 use crate::process;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub enum Task {
         only: Option<u64>,
         /// Why, where nobody has asked for it; for its account.
         note: Option<&'static str>,
+        /// Where none runs, the failure of the last one is told that nobody has been told yet.
+        asks: bool,
     },
 }
 
@@ -55,7 +58,7 @@ pub fn run(
         let _ = events.send(Posted { session, event });
         wake();
     };
-    process::spawn("msprof-op", move || {
+    process::spawn(names::OPERATION_THREAD, move || {
         let starts = matches!(task, Task::Start(_));
         let body = std::panic::AssertUnwindSafe(|| carry_out(task, &captures, &post));
         if let Err(panic) = std::panic::catch_unwind(body) {
@@ -73,14 +76,20 @@ pub fn run(
 fn carry_out(task: Task, captures: &Captures, post: &impl Fn(Event)) {
     match task {
         Task::Start(request) => post(Event::Started(captures.start(&request))),
-        Task::Stop { only, note } => {
+        Task::Stop { only, note, asks } => {
             let mode = StopMode {
                 only,
                 note,
                 ..StopMode::NORMAL
             };
             let mut progress = |remaining| post(Event::Progress(remaining));
-            let stopped = captures.stop(mode, &mut progress);
+            let mut stopped = captures.stop(mode, &mut progress);
+            if asks
+                && let Err(StopError::NotStarted) = stopped
+                && let Some(failed) = captures.take_untold_failure()
+            {
+                stopped = Ok(failed);
+            }
             post(Event::Stopped(stopped.map(Box::new)));
         }
     }

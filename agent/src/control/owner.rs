@@ -8,6 +8,7 @@ use super::server::Server;
 use crate::capture::{self, Captures};
 use crate::clock::Moment;
 use crate::components::Components;
+use crate::names;
 use crate::process;
 use crate::process::environment::Environment;
 use crate::process::fd::{ParentOnly, keep_above_standard};
@@ -144,7 +145,7 @@ fn start_thread(shared: &Arc<Shared>) -> std::io::Result<Running> {
     let shut = Arc::new(AtomicBool::new(false));
     let mut server = Server::new(shared.clone(), wake.clone(), shut.clone());
     let (theirs, mine) = (shared.clone(), shut.clone());
-    process::spawn("msprof-ctl", move || {
+    process::spawn(names::CONTROL_THREAD, move || {
         if !server.serve() {
             replace(&theirs, &mine);
         }

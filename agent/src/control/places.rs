@@ -5,12 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+use crate::names::variable;
 use std::path::{Path, PathBuf};
 
 /// What the file names of sockets begin with; the key follows.
 pub const SOCKET_PREFIX: &str = "dynamic_profiling_socket_";
 /// Variable that overrides every place, for both sides.
-pub const SOCKET_DIR_VARIABLE: &str = "MSPROF_AGENT_SOCKET_DIR";
+pub const SOCKET_DIR_VARIABLE: &str = variable::SOCKET_DIR;
 /// Bytes of `sun_path` in a unix socket address, the final NUL included.
 pub const SUN_PATH_SIZE: usize = 108;
 

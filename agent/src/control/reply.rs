@@ -3,10 +3,11 @@
 #![forbid(unsafe_code)]
 
 use super::connection::Connection;
-use super::extension::{self, Capture, Hello, Holder, Origin, Outcome, Reply};
+use super::extension::{self, Capture, Hello, Holder, LastFailure, Origin, Outcome, Reply};
 use super::wire::{Message, kind, status};
-use crate::capture::{self, StartError, Started, Status, StopError, Stopped};
+use crate::capture::{self, Failure, StartError, Started, Status, StopError, Stopped};
 use crate::process::peer::Peer;
+use std::path::PathBuf;
 
 /// An 8-byte reply, in one send.
 pub fn answer(connection: &mut Connection, kind: u32, status: u32) {
@@ -45,6 +46,16 @@ pub fn capture(current: capture::Current) -> Capture {
         by,
         since_unix_ns: current.start.realtime_ns,
         ends_in_ms: ends_in.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+        failed: current.failed.map(|failure| failure.reason),
+    }
+}
+
+/// Directory of the last capture and why it failed, in the words of the protocol.
+pub fn last_failure((path, failure): (PathBuf, Failure)) -> LastFailure {
+    LastFailure {
+        path: path.to_string_lossy().into_owned(),
+        error: failure.reason,
+        since_unix_ns: failure.since_unix_ns,
     }
 }
 
@@ -89,7 +100,7 @@ pub fn stop_reply(result: Result<Box<Stopped>, StopError>) -> Reply {
                 None => Outcome::Success,
                 Some(_) => Outcome::Failed,
             }),
-            error: stopped.error,
+            error: stopped.error.map(|failure| failure.reason),
             path: Some(stopped.path.to_string_lossy().into_owned()),
             ledger: Some(stopped.ledger),
             ..Reply::default()
@@ -113,8 +124,8 @@ pub fn stop_reply(result: Result<Box<Stopped>, StopError>) -> Reply {
     }
 }
 
-/// The state of the process.
-pub fn status_reply(status: Status, devices: Vec<u32>, capture: Option<Capture>) -> Reply {
+/// The state of the captures and their account.
+pub fn status_reply(status: Status) -> Reply {
     let mut notes = Vec::new();
     if status.writing {
         notes.push("the last capture is still being written".to_owned());
@@ -124,9 +135,7 @@ pub fn status_reply(status: Status, devices: Vec<u32>, capture: Option<Capture>)
         notes,
         path: status.path.map(|path| path.to_string_lossy().into_owned()),
         capturing: status.capturing,
-        capture,
         disabled: status.disabled,
-        devices,
         ledger: status.ledger,
         ..Reply::default()
     }

@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 use super::connection::Connection;
-use super::extension::{self, Capture, Detach, Frame, Hello, Op, Outcome, Reply, Request};
+use super::extension::{
+    self, Capture, Detach, Frame, Hello, LastFailure, Op, Outcome, Reply, Request,
+};
 use super::operation::Event;
 use super::reply::{answer, failure, greet, start_reply, status_reply, stop_reply};
 use super::wire::{self, MESSAGE_SIZE, Message, kind, status};
@@ -43,6 +45,8 @@ pub struct Facts<'a> {
     pub devices: &'a dyn Fn() -> Vec<u32>,
     /// The capture that runs, for who asks or is in its way.
     pub capture: &'a dyn Fn() -> Option<Capture>,
+    /// Why the last capture failed, if it did and none has begun since.
+    pub last_failure: &'a dyn Fn() -> Option<LastFailure>,
 }
 
 /// Why a session ends although its client did not ask for it.
@@ -215,11 +219,13 @@ impl Session {
         facts: &Facts<'_>,
     ) -> Demand {
         if pending.op == Op::Status {
-            self.reply(
-                connection,
-                pending.id,
-                status_reply((facts.status)(), (facts.devices)(), (facts.capture)()),
-            );
+            let reply = Reply {
+                devices: (facts.devices)(),
+                capture: (facts.capture)(),
+                last_failure: (facts.last_failure)(),
+                ..status_reply((facts.status)())
+            };
+            self.reply(connection, pending.id, reply);
             return Demand::None;
         }
         if pending.op == Op::Unknown {

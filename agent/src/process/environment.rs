@@ -1,5 +1,6 @@
 //! The environment variables that matter, read once at load (a later read would race with setenv).
 
+use crate::names::{self, variable};
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -103,65 +104,65 @@ impl Environment {
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
                 .map_or(default, |seconds| seconds.min(SECONDS_MAX))
         };
-        let megabytes = text("MSPROF_AGENT_BUFFER_MB")
+        let megabytes = text(variable::BUFFER_MB)
             .and_then(|value| value.trim().parse().ok())
             .filter(|megabytes| BUFFER_MB.contains(megabytes));
         if megabytes.is_none() {
-            complain("MSPROF_AGENT_BUFFER_MB", "a number from 1 to 16384");
+            complain(variable::BUFFER_MB, "a number from 1 to 16384");
         }
-        let max_commands = text("MSPROF_AGENT_MAX_COMMANDS").and_then(|v| v.trim().parse().ok());
+        let max_commands = text(variable::MAX_COMMANDS).and_then(|v| v.trim().parse().ok());
         if max_commands.is_none() {
-            complain("MSPROF_AGENT_MAX_COMMANDS", "a number");
+            complain(variable::MAX_COMMANDS, "a number");
         }
-        let bind = match text("MSPROF_AGENT_BIND").as_deref() {
-            Some("load") => Some(Bind::Load),
-            Some("use") => Some(Bind::Use),
-            Some("off") => Some(Bind::Off),
+        let bind = match text(variable::BIND).as_deref() {
+            Some(variable::BIND_LOAD) => Some(Bind::Load),
+            Some(variable::BIND_USE) => Some(Bind::Use),
+            Some(variable::BIND_OFF) => Some(Bind::Off),
             _ => {
-                complain("MSPROF_AGENT_BIND", "load, use or off");
+                complain(variable::BIND, "load, use or off");
                 None
             }
         };
-        let clock = text("MSPROF_AGENT_CLOCK");
+        let clock = text(variable::CLOCK);
         if !matches!(clock.as_deref(), Some("ordered" | "unordered")) {
-            complain("MSPROF_AGENT_CLOCK", "ordered or unordered");
+            complain(variable::CLOCK, "ordered or unordered");
         }
-        let log = text("MSPROF_AGENT_LOG");
+        let log = text(variable::LOG);
         if !matches!(
             log.as_deref(),
             Some("off" | "error" | "warn" | "info" | "debug")
         ) {
-            complain("MSPROF_AGENT_LOG", "off, error, warn, info or debug");
+            complain(variable::LOG, "off, error, warn, info or debug");
         }
-        let idle_timeout = seconds("MSPROF_AGENT_IDLE_TIMEOUT", DEFAULT_IDLE_TIMEOUT);
-        let exit_timeout = seconds("MSPROF_AGENT_EXIT_TIMEOUT", DEFAULT_EXIT_TIMEOUT);
+        let idle_timeout = seconds(variable::IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT);
+        let exit_timeout = seconds(variable::EXIT_TIMEOUT, DEFAULT_EXIT_TIMEOUT);
         Environment {
-            dynamic: text("PROFILING_MODE").as_deref() == Some("dynamic"),
-            key_pid: text("DYNAMIC_PROFILING_KEY_PID")
+            dynamic: text(names::MODE).as_deref() == Some(names::DYNAMIC),
+            key_pid: text(names::KEY_PID)
                 .and_then(|value| value.trim().parse::<i32>().ok())
                 .and_then(|pid| u32::try_from(pid).ok())
                 .filter(|&pid| pid > 0),
             work_path: path("ASCEND_WORK_PATH"),
             home: path("HOME"),
-            library_path: lookup("LD_LIBRARY_PATH")
+            library_path: lookup(names::LIBRARY_PATH)
                 .map_or_else(Vec::new, |list| directories(&list)),
             cann_homes: ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"]
                 .into_iter()
                 .filter_map(path)
                 .collect(),
             xdg_runtime_dir: path("XDG_RUNTIME_DIR"),
-            socket_dir: path("MSPROF_AGENT_SOCKET_DIR"),
+            socket_dir: path(variable::SOCKET_DIR),
             bind,
-            need_device: text("MSPROF_AGENT_NEED_DEVICE").as_deref() == Some("1"),
-            allow_shared_dir: text("MSPROF_AGENT_ALLOW_SHARED_DIR").as_deref() == Some("1"),
+            need_device: text(variable::NEED_DEVICE).as_deref() == Some("1"),
+            allow_shared_dir: text(variable::ALLOW_SHARED_DIR).as_deref() == Some("1"),
             buffer_bytes: megabytes.unwrap_or(DEFAULT_BUFFER_MB) << 20,
             unordered_clock: clock.as_deref() == Some("unordered"),
             max_commands: max_commands.unwrap_or(DEFAULT_MAX_COMMANDS),
             idle_timeout,
             exit_timeout,
             log: log.map(OsString::from),
-            log_file: path("MSPROF_AGENT_LOG_FILE"),
-            preloaded: text("LD_PRELOAD").is_some_and(|list| list.contains("libmsprof_agent")),
+            log_file: path(variable::LOG_FILE),
+            preloaded: text(names::PRELOAD).is_some_and(|list| list.contains(names::LIBRARY_STEM)),
             complaints: complaints.into_inner(),
         }
     }

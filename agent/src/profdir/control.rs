@@ -8,7 +8,7 @@
 use super::error::ProfDirError;
 use super::facts::HostFacts;
 use super::names::LocalTime;
-use super::writer::{DeviceClock, Setup};
+use super::setup::{DeviceClock, Setup};
 use crate::ledger::Anchor;
 use serde_json::{Map, Value, json};
 

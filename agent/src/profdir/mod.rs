@@ -20,6 +20,7 @@ mod names;
 mod parent;
 pub mod reader;
 pub mod recover;
+mod setup;
 mod slices;
 mod sparse;
 mod streams;
@@ -32,8 +33,9 @@ pub use error::{Kept, ProfDirError};
 pub use families::{FamilyId, Place};
 pub use listing::place_of;
 pub use names::{family_file_name, local_stamp, parse_slice_name, prime_time_zone, slice_name};
+pub use setup::{DeviceClock, Setup};
 pub use slices::SLICE_BYTES;
-pub use writer::{DeviceClock, LEDGER_FILE, ProfDir, Setup};
+pub use writer::{LEDGER_FILE, ProfDir};
 
 #[cfg(test)]
 mod tests;

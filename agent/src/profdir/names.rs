@@ -1,6 +1,7 @@
 //! Names of PROF_XXX directories and of the files in them (spec 3 section 3), and local time.
 
 use super::dictionary::written_type_name;
+use crate::names::PROF_PREFIX;
 use std::io::Read;
 
 /// Bytes of a registered type name that go into a file name; with prefix, slice number and `.done`
@@ -68,7 +69,7 @@ pub(super) fn directory_name(index: u64, start_ns: u64, pid: u32, letters: [u8; 
         .iter()
         .map(|byte| (b'A' + byte % 18) as char)
         .collect();
-    format!("PROF_{number:06}_{}_{pid:08}{tail}", time.compact())
+    format!("{PROF_PREFIX}{number:06}_{}_{pid:08}{tail}", time.compact())
 }
 
 /// Eight bytes that differ between processes and calls.

@@ -29,6 +29,7 @@ use super::listing::{Control, Entry, EntryKind, place_of};
 use super::reader::{CONTROL_MAX, LEDGER_MAX};
 use super::writer::{LEDGER_FILE, LEDGER_TEMP, RESERVE_FILE, STAGING};
 use crate::ledger::{Anchor, Ledger, Recovered};
+use crate::names::PROF_PREFIX;
 use controls::Source;
 use framing::Found;
 use report::{failed, failed_in};
@@ -381,5 +382,9 @@ fn empty(dir: &Tree, depth: u32) -> io::Result<()> {
 /// The capture's number in a directory's name.
 fn number_in(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
-    name.strip_prefix("PROF_")?.split('_').next()?.parse().ok()
+    name.strip_prefix(PROF_PREFIX)?
+        .split('_')
+        .next()?
+        .parse()
+        .ok()
 }

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
+
 use super::control;
 use super::error::{Kept, ProfDirError};
 use super::facts::HostFacts;
@@ -13,14 +15,15 @@ use super::files::{self, Dir};
 use super::listing::Control;
 use super::names;
 use super::parent::Parent;
+use super::setup::{DeviceClock, Setup};
 use super::slices::{Slices, is_full};
 use super::undo::Undo;
 use crate::board::Target;
-use crate::ledger::{Anchor, Ledger};
+use crate::ledger::Anchor;
 use crate::records::TraceCounts;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A capture does not begin with less than this free, bytes; as the stock collector.
 const FREE_NEEDED: u64 = 20 * 1024 * 1024;
@@ -32,83 +35,9 @@ pub const LEDGER_FILE: &str = "msprof_agent.json";
 pub(super) const LEDGER_TEMP: &str = ".msprof_agent.json.tmp";
 /// Blocks held back so that ledger and end_info can be written when the disk is full.
 pub(super) const RESERVE_FILE: &str = ".msprof_agent.reserve";
-/// Size of the reserve, bytes: a ledger of some hundred threads.
-const RESERVE_BYTES: u32 = 128 * 1024;
 /// Sub-directory in which a device directory is made: of the few names that the parser skips, so
 /// that one left behind by a killed process does no harm (spec 3 section 3).
 pub(super) const STAGING: &str = ".profiler";
-
-/// What a directory is made from.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// Directory in which PROF_XXX is made; itself made with its parents (mode 0750) if missing.
-    pub parent: PathBuf,
-    /// Whether it may be made where other users could put something in its place.
-    pub allow_shared: bool,
-    /// Number of the capture in the process, from 1.
-    pub index: u64,
-    /// Process id as the process sees it.
-    pub pid: u32,
-    /// Clocks at the start.
-    pub start: Anchor,
-    /// Bytes that the directory may hold.
-    pub storage_limit: Option<u64>,
-    /// JSON object for host/sample.json; keys that the parser needs are added if missing.
-    pub sample_host: String,
-    /// Chip generation as the driver numbers it; "5" is the 910B class and what is known to unlock
-    /// every export.
-    pub platform_version: String,
-    /// Driver API version; from 467473 on the parser offers all exports.
-    pub driver_version: u64,
-    /// CANN version such as "9.0.0", empty if unknown.
-    pub cann_version: String,
-    /// Rank of the process in its job, -1 if none.
-    pub rank_id: i64,
-}
-
-impl Default for Setup {
-    fn default() -> Setup {
-        Setup {
-            parent: PathBuf::from("."),
-            allow_shared: false,
-            index: 1,
-            pid: std::process::id(),
-            start: Anchor::default(),
-            storage_limit: None,
-            sample_host: "{}".to_owned(),
-            platform_version: "5".to_owned(),
-            driver_version: 467_734,
-            cann_version: String::new(),
-            rank_id: -1,
-        }
-    }
-}
-
-/// How the ticks in a device's data turn into host time:
-/// `host_ns + (tick - device_ticks) * 1000 / megahertz`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceClock {
-    /// Device ticks per microsecond as a decimal number above 0.
-    pub megahertz: String,
-    /// CLOCK_MONOTONIC_RAW of the host, ns.
-    pub host_ns: u64,
-    /// The device's own monotonic clock at that instant, ns.
-    pub device_ns: u64,
-    /// The device's counter at that instant.
-    pub device_ticks: u64,
-}
-
-impl DeviceClock {
-    /// For device data made on the host: ticks are nanoseconds of the host (spec 3 section 12 item 8).
-    pub fn of_host(anchor: Anchor) -> DeviceClock {
-        DeviceClock {
-            megahertz: "1000".to_owned(),
-            host_ns: anchor.monotonic_raw_ns,
-            device_ns: anchor.monotonic_raw_ns,
-            device_ticks: anchor.monotonic_raw_ns,
-        }
-    }
-}
 
 /// A directory of host or a device, with what its end still needs.
 #[derive(Debug)]
@@ -345,51 +274,6 @@ impl ProfDir {
         self.slices.bytes()
     }
 
-    /// Writes or replaces `msprof_agent.json`; a reader sees the old text or the new one. On a full disk it
-    /// takes the room that was kept for it.
-    pub fn write_ledger(&mut self, ledger: &Ledger) -> Result<(), ProfDirError> {
-        self.put_ledger(ledger, true)
-    }
-
-    /// The same in mid capture: what is kept for the end stays, and an error leaves the old text.
-    pub fn renew_ledger(&mut self, ledger: &Ledger) -> Result<(), ProfDirError> {
-        self.put_ledger(ledger, false)
-    }
-
-    fn put_ledger(&mut self, ledger: &Ledger, is_last: bool) -> Result<(), ProfDirError> {
-        let path = self.root.path().join(LEDGER_FILE);
-        let error = |source| ProfDirError::Write {
-            path: path.clone(),
-            source,
-            kept: Kept::default(),
-        };
-        let mut text = serde_json::to_vec(ledger).map_err(|e| error(e.into()))?;
-        text.push(b'\n');
-        let _ = self.root.unlink(LEDGER_TEMP);
-        let root = &self.root;
-        let put = || {
-            root.put(LEDGER_TEMP, &text)
-                .and_then(|()| root.rename(LEDGER_TEMP, root, LEDGER_FILE))
-        };
-        let written = match put() {
-            Err(e) if is_last && self.reserved && is_full(&e) => {
-                self.reserved = false;
-                let _ = root.unlink(RESERVE_FILE);
-                put()
-            }
-            other => other,
-        };
-        if let Err(source) = written {
-            let _ = root.unlink(LEDGER_TEMP);
-            return Err(error(source));
-        }
-        let bytes = text.len() as u64;
-        self.slices
-            .count_control(bytes.saturating_sub(self.ledger_bytes));
-        self.ledger_bytes = self.ledger_bytes.max(bytes);
-        Ok(())
-    }
-
     /// Ends the directory: `.done` of every slice, end_info with the clocks at the stop. Goes on after
     /// an error and returns the first. What is missing can be tried again by another call.
     pub fn finish(&mut self, stop: Anchor) -> Result<(), ProfDirError> {
@@ -423,25 +307,6 @@ impl ProfDir {
                 source,
                 kept: Kept::default(),
             }),
-        }
-    }
-
-    /// Takes the blocks that ledger and end_info will need; without them (no such call on this file
-    /// system) those files take their chance.
-    fn reserve(&mut self) {
-        self.reserved = match self.root.create(RESERVE_FILE) {
-            Ok(file) if files::reserve_blocks(&file, RESERVE_BYTES) => true,
-            Ok(_) => {
-                let _ = self.root.unlink(RESERVE_FILE);
-                false
-            }
-            Err(_) => false,
-        };
-    }
-
-    fn release_reserve(&mut self) {
-        if std::mem::take(&mut self.reserved) {
-            let _ = self.root.unlink(RESERVE_FILE);
         }
     }
 }

@@ -5,13 +5,13 @@ use crate::command::shown;
 use crate::process::{self, Environ, Libraries, Process};
 use crate::screen::clean;
 use msprof_agent_core::control::places;
+use msprof_agent_core::names::{
+    DYNAMIC, MODE,
+    variable::{BIND, BIND_OFF, BIND_USE},
+};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Variables that decide whether a process has a socket.
-const MODE: &str = "PROFILING_MODE";
-const DYNAMIC: &str = "dynamic";
-const BIND: &str = "MSPROF_AGENT_BIND";
 /// Tasks of a launcher that are named.
 const TASKS: usize = 5;
 
@@ -42,7 +42,7 @@ pub(super) fn will_open_socket(pid: u32) -> bool {
         return true;
     };
     let environ = process.environ().unwrap_or_default();
-    is_dynamic(&environ) && !environ.is(BIND, "off")
+    is_dynamic(&environ) && !environ.is(BIND, BIND_OFF)
 }
 
 /// What is probably missing in a process without a socket.
@@ -80,7 +80,7 @@ pub fn why_not_armed(process: &Process) -> Hint {
             None => hint("mode-missing", armed.to_owned()),
         };
     }
-    if variable(BIND).is_some_and(|bind| bind == "off") {
+    if variable(BIND).is_some_and(|bind| bind == BIND_OFF) {
         let text = format!(
             "its {BIND} is off, so that it opens no socket: start it without that variable"
         );
@@ -103,7 +103,7 @@ pub fn why_not_armed(process: &Process) -> Hint {
         );
         return hint("socket-dir-missing", text);
     }
-    if variable(BIND).is_some_and(|bind| bind == "use") {
+    if variable(BIND).is_some_and(|bind| bind == BIND_USE) {
         let text = format!(
             "its {BIND} is use, so that it opens its socket with the first call of CANN: try again then"
         );

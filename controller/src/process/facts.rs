@@ -1,6 +1,7 @@
 //! What /proc tells of a process to who looks at many of them: read once each, and nothing is asked of the process.
 
 use super::{Process, Stat};
+use msprof_agent_core::names::{CONTROL_THREAD, LIBRARY_STEM, PROFAPI, PROFIMPL};
 use msprof_agent_core::process::environment::is_launcher_name;
 use rustix::param::clock_ticks_per_second;
 use std::ffi::{OsStr, OsString};
@@ -10,8 +11,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Name of the thread that serves an agent's socket.
-const CONTROL_THREAD: &str = "msprof-ctl";
 /// Characters of a command line that are kept.
 const COMMAND_MAX: usize = 4096;
 /// Bytes of a file's head in which the names of its loader and its tables lie.
@@ -81,8 +80,8 @@ impl Process {
             };
             let path = String::from_utf8_lossy(&line[start..]);
             let name = path.rsplit('/').next().unwrap_or(&path);
-            found.agent |= name.starts_with("libmsprof_agent") && name.contains(".so");
-            found.profapi |= ["libprofapi.so", "libprofimpl.so"]
+            found.agent |= name.starts_with(LIBRARY_STEM) && name.contains(".so");
+            found.profapi |= [PROFAPI, PROFIMPL]
                 .iter()
                 .any(|library| name.starts_with(library));
             // Its loader is its libc, and mostly a link to a file of that name; glibc's has a number behind it.

@@ -15,7 +15,7 @@ pub mod start;
 pub mod status;
 pub mod stop;
 
-pub use row::whose;
+pub use row::{failed, whose};
 
 use crate::screen::Screen;
 use crate::signals::{self, Ignored};

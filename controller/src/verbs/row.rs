@@ -3,7 +3,7 @@
 use super::time::{rfc3339, words};
 use crate::look::{Look, State};
 use crate::screen::clean;
-use msprof_agent_core::control::extension::{Capture, Hello, Holder, Origin};
+use msprof_agent_core::control::extension::{Capture, Hello, Holder, LastFailure, Origin};
 use msprof_agent_core::process::user::passwd_name;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -92,6 +92,7 @@ pub fn object(look: &Look) -> Value {
         "devices": hello.map(|hello| &hello.devices),
         "held_by": hello.and_then(|hello| hello.busy.as_ref()),
         "capture": hello.and_then(|hello| hello.capture.as_ref()).map(capture),
+        "last_failure": hello.and_then(|hello| hello.last_failure.as_ref()).map(last_failure),
     })
 }
 
@@ -112,6 +113,7 @@ pub fn absent(pid: u32) -> Value {
         "devices": null,
         "held_by": null,
         "capture": null,
+        "last_failure": null,
     })
 }
 
@@ -123,7 +125,22 @@ pub fn capture(capture: &Capture) -> Value {
         "by": capture.by,
         "since": (capture.since_unix_ns > 0).then(|| rfc3339(capture.since_unix_ns)),
         "ends_in_ms": capture.ends_in_ms,
+        "failed": capture.failed,
     })
+}
+
+/// The last capture, which failed, for programs.
+fn last_failure(failure: &LastFailure) -> Value {
+    json!({
+        "directory": (!failure.path.is_empty()).then_some(&failure.path),
+        "error": failure.error,
+        "since": (failure.since_unix_ns > 0).then(|| rfc3339(failure.since_unix_ns)),
+    })
+}
+
+/// The same in words.
+pub fn failed(failure: &LastFailure) -> String {
+    format!("the last capture failed: {}", failure.error)
 }
 
 /// The state of a process in words, for one line.
@@ -144,6 +161,9 @@ pub fn text(look: &Look) -> String {
         let held = if state == "held" { "" } else { ", held" };
         let _ = write!(text, "{held} by {}", client(holder));
     }
+    if let Some(failure) = &hello.last_failure {
+        let _ = write!(text, ", {}", failed(failure));
+    }
     match hello.devices.as_slice() {
         [] => text.push_str(", no device open"),
         devices => {
@@ -155,7 +175,7 @@ pub fn text(look: &Look) -> String {
     clean(&text)
 }
 
-/// Since when a capture runs, whose it is and when it ends.
+/// Since when a capture runs, whose it is, when it ends and why it takes nothing more.
 pub fn whose(capture: &Capture) -> String {
     let mut text = String::new();
     if capture.since_unix_ns > 0 {
@@ -174,6 +194,9 @@ pub fn whose(capture: &Capture) -> String {
     }
     if let Some(ms) = capture.ends_in_ms {
         let _ = write!(text, ", ends in {}", words(Duration::from_millis(ms)));
+    }
+    if let Some(reason) = &capture.failed {
+        let _ = write!(text, ", but has failed: {reason}");
     }
     text
 }

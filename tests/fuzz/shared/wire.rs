@@ -118,6 +118,7 @@ fn session(extended: bool, piece: usize, data: &[u8]) {
         clients_capture: &|| false,
         devices: &|| vec![0],
         capture: &|| None,
+        last_failure: &|| None,
     };
     for bytes in data.chunks(piece) {
         if client.write_all(bytes).is_err() || connection.receive() == PeerState::Gone {

@@ -44,7 +44,7 @@ impl Output {
             return;
         }
         let mut done = match &self.error {
-            Some(error) => Err(error.clone()),
+            Some(failure) => Err(failure.reason.clone()),
             // First of all: nothing is changed that was not kept.
             None => self
                 .with_patience(|dir| runs::keep_aside(&alone, dir))

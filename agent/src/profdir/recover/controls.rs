@@ -6,7 +6,7 @@ use super::super::facts::HostFacts;
 use super::super::families::Place;
 use super::super::listing::Control;
 use super::super::reader::CONTROL_MAX;
-use super::super::writer::{DeviceClock, Setup};
+use super::super::setup::{DeviceClock, Setup};
 use super::report::{RecoverError, Recovery, failed_in};
 use super::slices::confirm;
 use super::tree::Tree;
