@@ -25,13 +25,13 @@ mod levels;
 mod loads;
 #[cfg(test)]
 mod made;
+mod newfile;
 pub mod notes;
 mod number;
 #[cfg(test)]
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 pub mod source;
-mod stamp;
 pub mod statistics;
 pub mod text;
 pub mod view;

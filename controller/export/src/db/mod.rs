@@ -19,9 +19,9 @@ mod tests;
 mod wall;
 
 use crate::calls::{Call, Skipped};
+use crate::newfile::stamps;
 use crate::notes;
 use crate::source::Source;
-use crate::stamp::stamps;
 use file::DbFile;
 use msprof_agent_core::profdir::reader::ReadError;
 use rusqlite::{Connection, ErrorCode};
@@ -176,15 +176,20 @@ impl DbReport {
 /// the next seconds. For the rest see [`write_db`].
 pub fn export(source: &Source, progress: &mut dyn FnMut(u64)) -> Result<DbReport, DbError> {
     let directory = source.profile().path();
+    let mut file = DbFile::create(directory)?;
+    let names = stamps().map(|stamp| format!("msprof_{stamp}.db"));
+    let names: Vec<String> = names.collect();
+    let shown = names.first().map_or("msprof.db", String::as_str);
+    let mut report = write(source, &file, &directory.join(shown), progress)?;
     let mut outcome = Err(DbError::exists(directory));
-    for stamp in stamps() {
-        let name = format!("msprof_{stamp}.db");
-        outcome = write_db(source, directory, &name, progress);
+    for name in &names {
+        outcome = file.publish(name);
         if !matches!(outcome, Err(DbError::Exists { .. })) {
             break;
         }
     }
-    outcome
+    report.path = outcome?;
+    Ok(report)
 }
 
 /// How many bytes of records an export reads, as far as its progress tells them.
@@ -203,7 +208,24 @@ pub fn write_db(
     name: &str,
     progress: &mut dyn FnMut(u64),
 ) -> Result<DbReport, DbError> {
-    let file = DbFile::create(directory, name)?;
+    let path = directory.join(name);
+    let mut file = DbFile::create(directory)?;
+    // Said now and not after the work.
+    if file.has(name)? {
+        return Err(DbError::exists(&path));
+    }
+    let mut report = write(source, &file, &path, progress)?;
+    report.path = file.publish(name)?;
+    Ok(report)
+}
+
+/// Fills a file that is to be at `path`.
+fn write(
+    source: &Source,
+    file: &DbFile,
+    path: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<DbReport, DbError> {
     let connection = file.open()?;
     let mut export = Export {
         source,
@@ -218,10 +240,9 @@ pub fn write_db(
         Ok(()) => connection.close().map_err(|(_, error)| error),
         Err(error) => Err(error),
     };
-    closed.map_err(|error| DbError::sqlite(&directory.join(name), error))?;
+    closed.map_err(|error| DbError::sqlite(path, error))?;
     let mut report = export.report;
     report.outside += export.wall.outside();
-    report.path = file.publish(name)?;
     Ok(report)
 }
 

@@ -23,9 +23,9 @@ pub use output::{OUTPUT, OutputError};
 pub use table::{Format, Made};
 
 use crate::calls::{Call, Skipped};
+use crate::newfile::Stamp;
 use crate::notes;
 use crate::source::Source;
-use crate::stamp::stamps;
 use msprof_agent_core::profdir::reader::ReadError;
 use output::OutputDir;
 use sorted::Sorter;
@@ -172,7 +172,7 @@ struct Export<'a> {
     options: &'a Options,
     dir: OutputDir,
     wall: Wall,
-    stamp: String,
+    stamp: Stamp,
     labels: Vec<String>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Export<'a> {
     fn begin(source: &'a Source, options: &'a Options) -> Result<Export<'a>, ExportError> {
         let dir = OutputDir::open(source.profile().path())?;
         Ok(Export {
-            stamp: free_stamp(&dir),
+            stamp: Stamp::claim(dir.directory()),
             source,
             options,
             dir,
@@ -195,7 +195,7 @@ impl<'a> Export<'a> {
             format: self.options.format,
             with_device: self.labels.len() > 1,
         };
-        Table::new(&self.dir, columns, kind, &self.stamp)
+        Table::new(&self.dir, columns, kind, self.stamp.text())
     }
 
     fn run(
@@ -243,8 +243,8 @@ impl<'a> Export<'a> {
         read: &mut impl FnMut(u64),
     ) -> Result<(), ExportError> {
         let layers = self.options.layers;
-        let mut big = Trace::new(&self.dir, "msprof", &self.stamp);
-        let mut own = Trace::new(&self.dir, "msprof_tx", &self.stamp);
+        let mut big = Trace::new(&self.dir, "msprof", self.stamp.text());
+        let mut own = Trace::new(&self.dir, "msprof_tx", self.stamp.text());
         let calls = Some(&mut big).filter(|_| layers.cann);
         report.early = timeline::calls(self.source, &self.wall, survey, calls, read)?;
         if layers.marks {
@@ -303,13 +303,4 @@ impl<'a> Export<'a> {
         files.extend(memory::planned(planned, source, problems)?);
         Ok(())
     }
-}
-
-/// The time that is part of the files' names; a later one where there are files of this time.
-fn free_stamp(dir: &OutputDir) -> String {
-    let taken = dir.names();
-    let is_free = |stamp: &String| !taken.iter().any(|name| name.contains(stamp.as_str()));
-    // With none that is free, each file that is there already is an error of its own.
-    let free = stamps().find(is_free);
-    free.unwrap_or_else(|| stamps().next().unwrap_or_default())
 }
