@@ -28,11 +28,13 @@ mod made;
 mod newfile;
 pub mod notes;
 mod number;
+mod odd_clocks;
 #[cfg(test)]
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 pub mod source;
 pub mod statistics;
 pub mod text;
+pub mod unread;
 pub mod view;
 pub mod visible;

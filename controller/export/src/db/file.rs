@@ -6,11 +6,11 @@
 
 use super::DbError;
 use crate::newfile::{Directory, NewFile};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Before anything else: nothing beside the file, nothing kept for a crash, and 64 MiB of pages in memory at most.
@@ -81,6 +81,20 @@ impl DbFile {
             }
         }
         Ok(found > 1)
+    }
+
+    /// Why SQLite could not write it. What it has no word of its own for, such as a quota or a broken disk, the system says when
+    /// it is asked to write there once more.
+    pub(super) fn failed(&self, path: &Path, error: rusqlite::Error) -> DbError {
+        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+            let file = self.file.file();
+            let end = file.metadata().map_or(0, |metadata| metadata.len());
+            let again = file.write_all_at(&[0; 4096], end);
+            if let Err(error) = again.and_then(|()| file.sync_data()) {
+                return DbError::io(path, error);
+            }
+        }
+        DbError::sqlite(path, error)
     }
 
     /// Gives the whole file its name. Nothing that has this name is replaced; another one may be asked for then.

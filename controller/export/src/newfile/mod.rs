@@ -4,12 +4,14 @@
 //! there already is replaced unless that is asked for. What a killed export leaves is hidden, and the [`sweep`] of the next
 //! one in that directory removes it.
 
+mod advice;
 mod owner;
 mod stamp;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use advice::way_out;
 pub use stamp::{Stamp, stamps};
 
 use owner::Owner;

@@ -23,9 +23,10 @@ pub use output::{OUTPUT, OutputError};
 pub use table::{Format, Made};
 
 use crate::calls::{Call, Skipped};
-use crate::newfile::Stamp;
+use crate::newfile::{Stamp, way_out};
 use crate::notes;
 use crate::source::Source;
+use crate::unread::Unread;
 use msprof_agent_core::profdir::reader::ReadError;
 use output::OutputDir;
 use sorted::Sorter;
@@ -53,7 +54,7 @@ pub enum ExportError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// What does not fit into memory could not be kept on the disk.
-    #[error("cannot sort in a file of {OUTPUT}: {0}")]
+    #[error("cannot sort in a file of {OUTPUT}: {0}{way}", way = way_out(.0))]
     Sorting(#[from] io::Error),
 }
 
@@ -88,7 +89,7 @@ impl Report {
 /// What could not be read on the way.
 #[derive(Debug, Default)]
 struct Problems {
-    unread: Vec<ReadError>,
+    unread: Unread,
     foreign: BTreeMap<&'static str, u64>,
 }
 
@@ -104,18 +105,13 @@ impl Problems {
         }
     }
 
-    /// Each once: a family is read more than once.
+    /// Each once, though a family is read more than once.
     fn sentences(self) -> Vec<String> {
         let foreign = self.foreign.iter().map(|(family, count)| {
             format!("{count} records of {family} are torn or none; the others are exported")
         });
         let mut sentences: Vec<String> = foreign.collect();
-        for error in self.unread {
-            let sentence = error.to_string();
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
+        sentences.extend(self.unread.sentences());
         sentences
     }
 }
@@ -223,7 +219,7 @@ impl<'a> Export<'a> {
         let mut survey = Survey::of(self.source, &self.wall, &mut read);
         report.calls = survey.calls;
         report.skipped = survey.skipped;
-        problems.unread.append(&mut survey.errors);
+        problems.unread.extend(std::mem::take(&mut survey.errors));
         report
             .notes
             .extend(notes::of_loads(survey.loads.overflow()));

@@ -1,6 +1,6 @@
 //! The directory of exported files: made here, and never through a link in its place.
 
-use crate::newfile::{Directory, NewFile};
+use crate::newfile::{Directory, NewFile, way_out};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -14,7 +14,7 @@ pub const OUTPUT: &str = "mindstudio_profiler_output";
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The directory cannot be made or opened.
-    #[error("cannot make {path}: {source}{}", instead(.source))]
+    #[error("cannot make {path}: {source}{}", way_out(.source))]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -30,23 +30,13 @@ pub enum OutputError {
         path: PathBuf,
     },
     /// A file cannot be made or written; nothing of it is left.
-    #[error("cannot write {path}: {source}; nothing of this file is left")]
+    #[error("cannot write {path}: {source}; nothing of this file is left{}", way_out(.source))]
     File {
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-}
-
-/// The way out of a directory that cannot be written into.
-fn instead(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "; copy the PROF directory to where you may write, and export the copy"
-        }
-        _ => "",
-    }
 }
 
 /// An open directory of exported files.
