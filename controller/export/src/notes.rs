@@ -100,8 +100,8 @@ pub fn not_read(source: &Source) -> Vec<String> {
         ));
     }
     for (why, entries) in [
-        ("another one has the same number", profile.doubled()),
-        ("their numbers are beyond 32 bits", profile.overlong()),
+        ("since another one has the same number", profile.doubled()),
+        ("since their numbers are beyond 32 bits", profile.overlong()),
     ] {
         if !entries.is_empty() {
             let entries: Vec<String> = entries
@@ -109,7 +109,7 @@ pub fn not_read(source: &Source) -> Vec<String> {
                 .map(|entry| entry.escape_debug().to_string())
                 .collect();
             found.push(format!(
-                "left out, since {why}: {}; remove or rename them, and export again",
+                "left out, {why}: {}; remove or rename them, and export again",
                 listed(&entries)
             ));
         }
