@@ -17,7 +17,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-pub use super::dictionaries::{HashNames, TypeNames};
+pub use super::dictionaries::TypeNames;
+pub use super::hash_names::HashNames;
 pub use super::listing::{Control, Entry, EntryKind, Family, Kind, Section, Slice};
 pub use super::streams::{Records, VariableRecords};
 

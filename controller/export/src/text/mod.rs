@@ -290,11 +290,15 @@ impl<'a> Export<'a> {
             problems,
         )?);
         let operators = table("operator_memory", &memory::OPERATOR_COLUMNS);
-        files.extend(memory::operators(
-            operators, source, wall, labels, problems,
-        )?);
         let records = table("memory_record", &memory::RECORD_COLUMNS);
-        files.extend(memory::records(records, source, wall, labels, problems)?);
+        files.extend(memory::used(
+            [operators, records],
+            sorter,
+            source,
+            wall,
+            labels,
+            problems,
+        )?);
         let planned = table("static_op_mem", &memory::STATIC_COLUMNS).of_one_device();
         files.extend(memory::planned(planned, source, problems)?);
         Ok(())
