@@ -24,6 +24,7 @@ mod directory;
 mod levels;
 mod loads;
 #[cfg(test)]
+#[path = "../tests/support/made.rs"]
 mod made;
 mod newfile;
 pub mod notes;
