@@ -39,6 +39,8 @@ pub(crate) fn odd_clocks(source: &Source) -> Vec<String> {
         let (counter, monotonic_ns) = match place {
             // Of ticks that are ns no counter is needed.
             Place::Host if source.clock().is_ns() => continue,
+            // Collectors write zeros of devices that say nothing; no time is computed with them.
+            Place::Device(_) if !has_records(source, place) => continue,
             Place::Host => source.clock().anchor,
             Place::Device(device) => {
                 let clock = source.device_clock(device);
@@ -67,10 +69,8 @@ fn file(source: &Source, place: Place, control: Control) -> Option<String> {
     let directory = section.path.file_name().unwrap_or_default();
     let directory = directory.to_string_lossy();
     let missing = || match place {
-        Place::Device(device) if control != Control::EndInfo => {
-            let mut families = profile.families().iter();
-            let has_records = families.any(|family| family.place == place);
-            has_records.then(|| format!("{}.{device}", control.prefix()))
+        Place::Device(device) if control != Control::EndInfo && has_records(source, place) => {
+            Some(format!("{}.{device}", control.prefix()))
         }
         _ => None,
     };
@@ -78,6 +78,11 @@ fn file(source: &Source, place: Place, control: Control) -> Option<String> {
     let name = entry.map(|entry| entry.name.escape_debug().to_string());
     let name = name.or_else(missing)?;
     Some(format!("{directory}/{name}"))
+}
+
+fn has_records(source: &Source, place: Place) -> bool {
+    let mut families = source.profile().families().iter();
+    families.any(|family| family.place == place)
 }
 
 fn odd_times(times: &Times) -> Option<String> {
