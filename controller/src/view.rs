@@ -5,7 +5,7 @@ use crate::exit::{DONE, FAILED, USAGE};
 use crate::profdirs;
 use crate::screen::clean;
 use msprof_export::source::Source;
-use msprof_export::view::{LIMIT, LIMIT_MAX, NewFile, View, create};
+use msprof_export::view::{LIMIT, LIMIT_MAX, PageFile, View};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -124,13 +124,12 @@ impl Asked {
         let source = profdirs::open(path)?;
         let view = View::of(&source, self.limit.unwrap_or(LIMIT));
         let view = view.map_err(profdirs::OpenError::from)?;
-        let mut file = self.file(&source)?;
-        let path = file.path().display().to_string();
+        let wanted = self.wanted(&source);
+        let refused = |error| refused(&wanted, error);
+        let mut file = self.file(&wanted).map_err(refused)?;
         let written = view.write(&mut file).and_then(|()| file.finish());
-        let bytes = written.map_err(|error| ViewError::Write {
-            path: path.clone(),
-            error,
-        })?;
+        let (path, bytes) = written.map_err(refused)?;
+        let path = path.display().to_string();
         let all = match view.shown() == view.total() {
             true => format!("{} intervals", view.total()),
             false => format!("the longest {} of {} intervals", view.shown(), view.total()),
@@ -145,9 +144,10 @@ impl Asked {
         ))
     }
 
-    fn file(&self, source: &Source) -> Result<NewFile, ViewError> {
+    /// Where the page is to be.
+    fn wanted(&self, source: &Source) -> PathBuf {
         if let Some(output) = &self.output {
-            return NewFile::at(output).map_err(|error| refused(output, error));
+            return output.clone();
         }
         // Links and ".." are no names of captures.
         let directory = source.profile().path();
@@ -156,9 +156,15 @@ impl Asked {
             .unwrap_or_else(|_| directory.to_owned());
         let name = whole.file_name().unwrap_or("capture".as_ref());
         let parent = whole.parent().unwrap_or(Path::new("."));
-        let stem = name.to_string_lossy();
-        create(parent, &stem, EXTENSION)
-            .map_err(|error| refused(&parent.join(format!("{stem}{EXTENSION}")), error))
+        parent.join(format!("{}{EXTENSION}", name.to_string_lossy()))
+    }
+
+    fn file(&self, wanted: &Path) -> io::Result<PageFile> {
+        let name = wanted.file_name().unwrap_or_default().to_string_lossy();
+        match (&self.output, wanted.parent(), name.strip_suffix(EXTENSION)) {
+            (None, Some(parent), Some(stem)) => PageFile::beside(parent, stem, EXTENSION),
+            _ => PageFile::at(wanted),
+        }
     }
 }
 

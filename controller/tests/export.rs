@@ -326,7 +326,7 @@ fn a_limit_of_file_size_is_an_error_and_nothing_of_the_file_is_left() {
         (&["--export=on", "--output", prof][..], "File too large"),
         (
             &["--export=on", "--type=db", "--output", prof],
-            "disk I/O error",
+            "File too large (os error 27); raise the limit of file size (ulimit -f)",
         ),
         (&["view", prof], "File too large"),
     ] {

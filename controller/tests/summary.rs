@@ -127,7 +127,7 @@ fn a_capture_that_was_cut_off_or_failed_says_so() {
     let mut killed = Capture::new(&lab);
     killed.event(level::MODEL, 9, 1_000);
     killed.record(level::RUNTIME, 1, 0, START_NS);
-    killed.dir.write_ledger(&killed.ledger).expect("written");
+    killed.write_ledger();
     let path = killed.dir.path().to_owned();
     drop(killed);
     let shown = lines(&lab, &path);
@@ -151,7 +151,7 @@ fn a_capture_that_was_cut_off_or_failed_says_so() {
 
     let mut failed = Capture::new(&lab);
     failed.ledger.state = CaptureState::Failed;
-    failed.dir.write_ledger(&failed.ledger).expect("written");
+    failed.write_ledger();
     let path = failed.finish_without_ledger();
     assert_eq!(lines(&lab, &path)[1], "capture 1 of pid 4321: ended early");
 }

@@ -160,7 +160,7 @@ fn what_is_not_known_is_null_in_the_object() {
     let lab = Lab::new();
     let mut killed = Capture::new(&lab);
     killed.call(level::RUNTIME, 1, 0, 500_000_000);
-    killed.dir.write_ledger(&killed.ledger).expect("written");
+    killed.write_ledger();
     let path = killed.dir.path().to_owned();
     let object = object(&lab, &path);
     assert_eq!(object["state"], "capturing");

@@ -1,11 +1,11 @@
-//! The two dictionaries read back (spec 3 section 5).
+//! The dictionaries read back line by line (spec 3 section 5), and the one of types.
 
 #![forbid(unsafe_code)]
 
 use super::reader::{ReadError, open_file};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a line that are looked at; names are at most 64 KiB.
 const LINE_MAX: u64 = 1024 * 1024;
@@ -23,7 +23,9 @@ pub struct TypeNames {
 impl TypeNames {
     pub(super) fn read(slices: &[PathBuf]) -> Result<TypeNames, ReadError> {
         let mut found = TypeNames::default();
-        each_line(slices, |line| found.add(line))?;
+        each_line(slices, DICTIONARY_MAX, |line| {
+            found.add(&String::from_utf8_lossy(line.bytes));
+        })?;
         Ok(found)
     }
 
@@ -63,51 +65,28 @@ impl TypeNames {
     }
 }
 
-/// Strings by their id.
-#[derive(Clone, Debug, Default)]
-pub struct HashNames {
-    names: HashMap<u64, String>,
-    /// Lines that are no `<id>:<string>`.
-    pub malformed: u64,
+/// A line of a dictionary, without its end.
+pub(super) struct Line<'a> {
+    /// The slice that it is in.
+    pub(super) path: &'a Path,
+    /// Bytes of the slices before that one.
+    pub(super) slice_from: u64,
+    /// Bytes of all slices before the line.
+    pub(super) from: u64,
+    /// What is in it; of one that is longer than a name can be, a piece.
+    pub(super) bytes: &'a [u8],
 }
 
-impl HashNames {
-    pub(super) fn read(slices: &[PathBuf]) -> Result<HashNames, ReadError> {
-        let mut found = HashNames::default();
-        each_line(slices, |line| {
-            let parsed = line
-                .split_once(':')
-                .and_then(|(id, text)| Some((id.parse().ok()?, text)));
-            match parsed {
-                Some((id, text)) => {
-                    found.names.insert(id, text.to_owned());
-                }
-                None => found.malformed += 1,
-            }
-        })?;
-        Ok(found)
-    }
-
-    /// The string of an id, if it has one.
-    pub fn get(&self, id: u64) -> Option<&str> {
-        self.names.get(&id).map(String::as_str)
-    }
-
-    /// Number of strings.
-    pub fn len(&self) -> usize {
-        self.names.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-}
-
-fn each_line(slices: &[PathBuf], mut take: impl FnMut(&str)) -> Result<(), ReadError> {
-    let mut left = DICTIONARY_MAX;
+/// Reads all lines of at most `max` bytes.
+pub(super) fn each_line(
+    slices: &[PathBuf],
+    max: u64,
+    mut take: impl FnMut(Line),
+) -> Result<(), ReadError> {
+    let mut done = 0;
     for path in slices {
-        let mut reader = BufReader::new(open_file(path)?.take(left));
+        let slice_from = done;
+        let mut reader = BufReader::new(open_file(path)?.take(max - done));
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -119,14 +98,14 @@ fn each_line(slices: &[PathBuf], mut take: impl FnMut(&str)) -> Result<(), ReadE
             if read == 0 {
                 break;
             }
-            left = left.saturating_sub(read as u64);
-            while line
-                .last()
-                .is_some_and(|byte| matches!(byte, b'\n' | b'\r'))
-            {
-                line.pop();
-            }
-            take(&String::from_utf8_lossy(&line));
+            let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+            take(Line {
+                path,
+                slice_from,
+                from: done,
+                bytes: &line[..end.map_or(0, |last| last + 1)],
+            });
+            done += read as u64;
         }
     }
     Ok(())

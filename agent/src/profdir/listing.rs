@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::families::Place;
-use super::names::parse_slice_name;
+use super::names::{is_overlong_slice, parse_slice_name, slice_name};
 use super::reader::ReadError;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -205,18 +205,67 @@ pub fn place_of(name: &str) -> Option<Place> {
     if name == "host" {
         return Some(Place::Host);
     }
-    let digits = name.strip_prefix("device_")?;
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse().ok().map(Place::Device)
+    device_digits(name)?.parse().ok().map(Place::Device)
 }
 
-pub(super) fn families_of(section: &Section) -> Vec<Family> {
+fn device_digits(name: &str) -> Option<&str> {
+    let digits = name.strip_prefix("device_")?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(digits)
+}
+
+/// What is left out for its number, by its path in the PROF_XXX directory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OddNumbers {
+    /// Slices and devices of whose number there is another one.
+    pub(super) doubled: Vec<String>,
+    /// Those of a number beyond 32 bits.
+    pub(super) overlong: Vec<String>,
+}
+
+/// The directories of the host and of devices. Of two with one number, `device_1` and `device_01`, the one that is written
+/// plainly counts, or the first.
+pub(super) fn places<'a>(entries: &'a [Entry], odd: &mut OddNumbers) -> Vec<(Place, &'a Entry)> {
+    let mut found: Vec<(Place, &Entry)> = Vec::new();
+    let mut by_place = HashMap::new();
+    let directories = entries.iter();
+    for entry in directories.filter(|entry| entry.kind == EntryKind::Directory) {
+        let Some(place) = place_of(&entry.name) else {
+            if device_digits(&entry.name).is_some() {
+                odd.overlong.push(entry.name.clone());
+            }
+            continue;
+        };
+        let index = *by_place.entry(place).or_insert(found.len());
+        let Some((_, other)) = found.get_mut(index) else {
+            found.push((place, entry));
+            continue;
+        };
+        let plain = match place {
+            Place::Host => "host".to_owned(),
+            Place::Device(device) => format!("device_{device}"),
+        };
+        let left = match entry.name == plain {
+            true => std::mem::replace(other, entry),
+            false => entry,
+        };
+        odd.doubled.push(left.name.clone());
+    }
+    found
+}
+
+/// The families of a section. Of two slices with one number the same counts as of [`places`].
+pub(super) fn families_of(section: &Section, odd: &mut OddNumbers) -> Vec<Family> {
+    let directory = section.path.file_name().unwrap_or_default();
+    let directory = directory.to_string_lossy();
+    let path_of = |name: &str| format!("{directory}/data/{name}");
     let mut found: Vec<Family> = Vec::new();
     let mut by_name = HashMap::new();
     for entry in &section.data {
         let Some((name, number)) = parse_slice_name(&entry.name) else {
+            if is_overlong_slice(&entry.name) {
+                odd.overlong.push(path_of(&entry.name));
+            }
             continue;
         };
         if entry.kind != EntryKind::File {
@@ -238,7 +287,20 @@ pub(super) fn families_of(section: &Section) -> Vec<Family> {
         });
     }
     for family in &mut found {
-        family.slices.sort_by_key(|slice| slice.number);
+        let plain = |slice: &Slice| {
+            slice.path.file_name() == Some(slice_name(&family.name, slice.number).as_ref())
+        };
+        family
+            .slices
+            .sort_by_cached_key(|slice| (slice.number, !plain(slice)));
+        family.slices.dedup_by(|slice, before| {
+            let is_double = slice.number == before.number;
+            if is_double {
+                let name = slice.path.file_name().unwrap_or_default();
+                odd.doubled.push(path_of(&name.to_string_lossy()));
+            }
+            is_double
+        });
     }
     found.sort_by(|a, b| (a.is_aging(), &a.name).cmp(&(b.is_aging(), &b.name)));
     found

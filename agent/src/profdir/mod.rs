@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod families;
 mod files;
+mod hash_names;
 mod listing;
 mod members;
 mod names;

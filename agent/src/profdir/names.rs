@@ -49,6 +49,17 @@ pub fn slice_name(family: &str, slice: u32) -> String {
 /// Takes a slice's file name apart: family and number. `.done` and the parser's `.complete` files
 /// are none; what follows the digits is free, as it is for the parser.
 pub fn parse_slice_name(file: &str) -> Option<(&str, u32)> {
+    let (family, digits) = slice_parts(file)?;
+    Some((family, digits.parse().ok()?))
+}
+
+/// Whether a file is a slice by its name, but for its number, which has more than 32 bits.
+pub(super) fn is_overlong_slice(file: &str) -> bool {
+    slice_parts(file).is_some_and(|(_, digits)| digits.parse::<u32>().is_err())
+}
+
+/// Family and digits of a slice; there is at least one.
+fn slice_parts(file: &str) -> Option<(&str, &str)> {
     if [".done", ".complete", ".zip"]
         .iter()
         .any(|end| file.ends_with(end))
@@ -57,8 +68,8 @@ pub fn parse_slice_name(file: &str) -> Option<(&str, u32)> {
     }
     let (family, rest) = file.split_once(".slice_")?;
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let number = rest.get(..digits)?.parse().ok()?;
-    (!family.is_empty()).then_some((family, number))
+    let digits = rest.get(..digits).filter(|digits| !digits.is_empty())?;
+    (!family.is_empty()).then_some((family, digits))
 }
 
 /// Name of a new PROF directory; `letters` are random bytes.
@@ -231,6 +242,7 @@ mod tests {
             "x.slice_99999999999",
         ] {
             assert_eq!(parse_slice_name(other), None, "{other}");
+            assert_eq!(is_overlong_slice(other), other.ends_with('9'), "{other}");
         }
     }
 

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::families::Place;
-use super::listing::{families_of, list, place_of};
+use super::listing::{OddNumbers, families_of, list, places};
 use super::writer::LEDGER_FILE;
 use crate::ledger::Ledger;
 use crate::records::{AdditionalRecord, ApiRecord, CompactRecord};
@@ -17,7 +17,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-pub use super::dictionaries::{HashNames, TypeNames};
+pub use super::dictionaries::TypeNames;
+pub use super::hash_names::HashNames;
 pub use super::listing::{Control, Entry, EntryKind, Family, Kind, Section, Slice};
 pub use super::streams::{Records, VariableRecords};
 
@@ -69,6 +70,7 @@ pub struct Profile {
     entries: Vec<Entry>,
     sections: Vec<Section>,
     families: Vec<Family>,
+    odd: OddNumbers,
 }
 
 impl Profile {
@@ -77,13 +79,8 @@ impl Profile {
     pub fn open(path: &Path) -> Result<Profile, ReadError> {
         let entries = list(path)?;
         let mut sections = Vec::new();
-        for entry in &entries {
-            let Some(place) = place_of(&entry.name) else {
-                continue;
-            };
-            if entry.kind != EntryKind::Directory {
-                continue;
-            }
+        let mut odd = OddNumbers::default();
+        for (place, entry) in places(&entries, &mut odd) {
             let dir = path.join(&entry.name);
             let inside = list(&dir)?;
             let has_data = inside
@@ -110,12 +107,16 @@ impl Profile {
             Place::Host => 0,
             Place::Device(device) => u64::from(device) + 1,
         });
-        let families = sections.iter().flat_map(families_of).collect();
+        let families = sections
+            .iter()
+            .flat_map(|section| families_of(section, &mut odd));
+        let families = families.collect();
         Ok(Profile {
             root: path.to_owned(),
             entries,
             sections,
             families,
+            odd,
         })
     }
 
@@ -152,6 +153,17 @@ impl Profile {
     /// All families, in the parser's order: per place, unaging before aging.
     pub fn families(&self) -> &[Family] {
         &self.families
+    }
+
+    /// Slices and devices that are left out since another one has the same number, such as `host/data/x.slice_00` beside
+    /// `x.slice_0`; by their path in the directory.
+    pub fn doubled(&self) -> &[String] {
+        &self.odd.doubled
+    }
+
+    /// Slices and devices that are left out since their number is beyond 32 bits; by their path in the directory.
+    pub fn overlong(&self) -> &[String] {
+        &self.odd.overlong
     }
 
     /// Bytes of all data slices.

@@ -215,13 +215,9 @@ mod tests {
     }
 
     fn directory(dir: &Path, records: &[ApiRecord]) -> Source {
-        let data = dir.join("host/data");
-        std::fs::create_dir_all(&data).expect("made");
-        let mut bytes = Vec::new();
-        for record in records {
-            bytes.extend_from_slice(record.as_bytes());
-        }
-        std::fs::write(data.join("aging.api_event.data.slice_0"), bytes).expect("written");
+        let bytes: Vec<&[u8]> = records.iter().map(IntoBytes::as_bytes).collect();
+        let slice = "host/data/aging.api_event.data.slice_0";
+        crate::directory::put(dir, slice, &bytes.concat());
         Source::open(dir).expect("a directory")
     }
 

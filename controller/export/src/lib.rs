@@ -24,15 +24,18 @@ mod directory;
 mod levels;
 mod loads;
 #[cfg(test)]
+#[path = "../tests/support/made.rs"]
 mod made;
+mod newfile;
 pub mod notes;
 mod number;
+mod odd_clocks;
 #[cfg(test)]
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 pub mod source;
-mod stamp;
 pub mod statistics;
 pub mod text;
+pub mod unread;
 pub mod view;
 pub mod visible;

@@ -1,6 +1,7 @@
 //! What a user has to know of a directory beside what is in its exports.
 
 use crate::calls::Skipped;
+use crate::odd_clocks::odd_clocks;
 use crate::source::Source;
 use msprof_agent_core::ledger::CaptureState;
 use msprof_agent_core::profdir::reader::{Control, Entry, EntryKind, Family, Section};
@@ -36,6 +37,7 @@ pub(crate) fn problems(source: &Source) -> Vec<String> {
             found.push(format!("device_{device} has no clock in its info.json.{device}, start_info.{device} or both: times of its own records are wrong"));
         }
     }
+    found.extend(odd_clocks(source));
     found.extend(not_read(source));
     let torn: Vec<String> = profile.families().iter().flat_map(torn_slices).collect();
     if !torn.is_empty() {
@@ -96,6 +98,21 @@ pub fn not_read(source: &Source) -> Vec<String> {
             "links and other things that have the place of a file or directory are not read: {}",
             listed(&odd)
         ));
+    }
+    for (why, entries) in [
+        ("since another one has the same number", profile.doubled()),
+        ("since their numbers are beyond 32 bits", profile.overlong()),
+    ] {
+        if !entries.is_empty() {
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|entry| entry.escape_debug().to_string())
+                .collect();
+            found.push(format!(
+                "left out, {why}: {}; remove or rename them, and export again",
+                listed(&entries)
+            ));
+        }
     }
     found
 }

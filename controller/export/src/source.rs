@@ -113,16 +113,15 @@ impl Source {
     }
 
     /// The string of an id, if it has one.
-    pub(crate) fn known_string(&self, id: u64) -> Option<&str> {
+    pub(crate) fn known_string(&self, id: u64) -> Option<Cow<'_, str>> {
         self.hashes.get(id)
     }
 
     /// The string of an id, the number where it has none.
     pub(crate) fn string(&self, id: u64) -> Cow<'_, str> {
-        match self.hashes.get(id) {
-            Some(text) => Cow::Borrowed(text),
-            None => Cow::Owned(id.to_string()),
-        }
+        self.hashes
+            .get(id)
+            .unwrap_or_else(|| Cow::Owned(id.to_string()))
     }
 
     /// What calls with this key are called.

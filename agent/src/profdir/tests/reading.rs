@@ -46,7 +46,10 @@ fn what_was_written_is_read_back() {
         Some("aclrtMalloc")
     );
     let strings = profile.hash_names().expect("readable");
-    assert_eq!(strings.get(114), Some("tag:with,\"odd characters"));
+    assert_eq!(
+        strings.get(114).as_deref(),
+        Some("tag:with,\"odd characters")
+    );
     let start = profile.start(Place::Host).expect("start_info");
     assert_eq!(
         (start.wall_us, start.monotonic_ns),

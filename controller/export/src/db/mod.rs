@@ -19,12 +19,14 @@ mod tests;
 mod wall;
 
 use crate::calls::{Call, Skipped};
+use crate::newfile::{stamps, way_out};
 use crate::notes;
 use crate::source::Source;
-use crate::stamp::stamps;
+use crate::unread::Unread;
 use file::DbFile;
 use msprof_agent_core::profdir::reader::ReadError;
 use rusqlite::{Connection, ErrorCode};
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 use strings::Strings;
@@ -38,7 +40,7 @@ const PROGRESS_EVERY: u64 = 1 << 18;
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
     /// The directory cannot be written, or its disk is full.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}: {source}{}", way_out(.source))]
     Io {
         /// The database.
         path: PathBuf,
@@ -83,15 +85,21 @@ impl DbError {
         }
     }
 
-    /// Of a disk's trouble, the system's word for it.
+    /// Of the system's trouble, its own word for it.
     fn sqlite(path: &Path, source: rusqlite::Error) -> DbError {
-        if source.sqlite_error_code() == Some(ErrorCode::DiskFull) {
-            return DbError::io(path, rustix::io::Errno::NOSPC.into());
-        }
-        DbError::Sqlite {
-            path: path.to_owned(),
-            source,
-        }
+        let errno = match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Errno::NOSPC,
+            Some(ErrorCode::ReadOnly) => Errno::ROFS,
+            Some(ErrorCode::OutOfMemory) => Errno::NOMEM,
+            Some(ErrorCode::PermissionDenied) => Errno::ACCESS,
+            _ => {
+                return DbError::Sqlite {
+                    path: path.to_owned(),
+                    source,
+                };
+            }
+        };
+        DbError::io(path, errno.into())
     }
 }
 
@@ -116,7 +124,7 @@ pub struct DbReport {
     /// Whether devices ran communications: the tables of these, and OVERLAP_ANALYSIS, which has to have them, are not made.
     pub without_communication: bool,
     /// Slices that could not be read to their end.
-    pub unread: Vec<ReadError>,
+    pub unread: Unread,
 }
 
 impl DbReport {
@@ -129,13 +137,7 @@ impl DbReport {
     /// What is wrong with the directory: the database holds what can be read of it.
     pub fn problems(&self, source: &Source) -> Vec<String> {
         let mut problems = notes::problems(source);
-        for error in &self.unread {
-            let problem = error.to_string();
-            // A family may be read more than once.
-            if !problems.contains(&problem) {
-                problems.push(problem);
-            }
-        }
+        problems.extend(self.unread.sentences());
         problems.extend(notes::of_calls(&self.skipped));
         if self.outside > 0 {
             problems.push(format!(
@@ -176,15 +178,20 @@ impl DbReport {
 /// the next seconds. For the rest see [`write_db`].
 pub fn export(source: &Source, progress: &mut dyn FnMut(u64)) -> Result<DbReport, DbError> {
     let directory = source.profile().path();
+    let mut file = DbFile::create(directory)?;
+    let names = stamps().map(|stamp| format!("msprof_{stamp}.db"));
+    let names: Vec<String> = names.collect();
+    let shown = names.first().map_or("msprof.db", String::as_str);
+    let mut report = write(source, &file, &directory.join(shown), progress)?;
     let mut outcome = Err(DbError::exists(directory));
-    for stamp in stamps() {
-        let name = format!("msprof_{stamp}.db");
-        outcome = write_db(source, directory, &name, progress);
+    for name in &names {
+        outcome = file.publish(name);
         if !matches!(outcome, Err(DbError::Exists { .. })) {
             break;
         }
     }
-    outcome
+    report.path = outcome?;
+    Ok(report)
 }
 
 /// How many bytes of records an export reads, as far as its progress tells them.
@@ -203,7 +210,24 @@ pub fn write_db(
     name: &str,
     progress: &mut dyn FnMut(u64),
 ) -> Result<DbReport, DbError> {
-    let file = DbFile::create(directory, name)?;
+    let path = directory.join(name);
+    let mut file = DbFile::create(directory)?;
+    // Said now and not after the work.
+    if file.has(name)? {
+        return Err(DbError::exists(&path));
+    }
+    let mut report = write(source, &file, &path, progress)?;
+    report.path = file.publish(name)?;
+    Ok(report)
+}
+
+/// Fills a file that is to be at `path`.
+fn write(
+    source: &Source,
+    file: &DbFile,
+    path: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<DbReport, DbError> {
     let connection = file.open()?;
     let mut export = Export {
         source,
@@ -218,10 +242,9 @@ pub fn write_db(
         Ok(()) => connection.close().map_err(|(_, error)| error),
         Err(error) => Err(error),
     };
-    closed.map_err(|error| DbError::sqlite(&directory.join(name), error))?;
+    closed.map_err(|error| file.failed(path, error))?;
     let mut report = export.report;
     report.outside += export.wall.outside();
-    report.path = file.publish(name)?;
     Ok(report)
 }
 

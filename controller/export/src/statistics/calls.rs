@@ -7,8 +7,8 @@ use crate::levels;
 use crate::source::Source;
 use std::collections::HashMap;
 
-/// Types and items that are told apart; the calls of more are summed up by level.
-const CALLS_MAX: usize = 1 << 20;
+/// Types and items that are told apart, some 250 bytes each until they are rows; the calls of more are summed up by level.
+const CALLS_MAX: usize = 1 << 18;
 /// Their name then.
 const OTHERS: &str = "others";
 
@@ -55,21 +55,30 @@ impl ByName {
 
     /// By total time, the largest first. Types of one name are one row.
     pub(super) fn rows(self, source: &Source, ns_per_tick: f64) -> Vec<CallRow> {
-        let mut named: HashMap<(u16, String), Durations> = HashMap::new();
-        for (key, durations) in self.calls {
+        let named = self.calls.into_iter().map(|(key, durations)| {
             let name = match key {
                 Key::Name(key) => (key.level(), source.name(key).into_owned()),
                 Key::Others(lvl) => (lvl, OTHERS.to_owned()),
             };
-            named.entry(name).or_default().merge(durations);
-        }
+            (name, durations)
+        });
+        // Neighbours in a list, since a second map would take as much as the first.
+        let mut named: Vec<((u16, String), Durations)> = named.collect();
+        named.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        named.dedup_by(|(later, durations), (kept, sum)| {
+            let is_same = later == kept;
+            if is_same {
+                sum.merge(std::mem::take(durations));
+            }
+            is_same
+        });
         let rows = named.into_iter().map(|((level, name), durations)| CallRow {
             level,
             name,
             times: durations.times(ns_per_tick),
         });
         let mut rows: Vec<CallRow> = rows.collect();
-        rows.sort_by(|a, b| {
+        rows.sort_unstable_by(|a, b| {
             let totals = b.times.total_ns.cmp(&a.times.total_ns);
             totals.then_with(|| (a.level, &a.name).cmp(&(b.level, &b.name)))
         });

@@ -287,8 +287,6 @@ proptest::proptest! {
     ) {
         let home = tempfile::tempdir().expect("a directory");
         let dir = home.path().join("PROF_1");
-        std::fs::create_dir_all(dir.join("host/data")).expect("made");
-        std::fs::create_dir_all(dir.join("device_0/data")).expect("made");
         let names = [
             ("host/data/aging.api_event.data.slice_0", 40),
             ("host/data/unaging.additional.hash_dic.slice_0", 400),
@@ -300,10 +298,10 @@ proptest::proptest! {
             for record in content.chunks_mut(size).filter(|record| magic && record.len() > 1) {
                 record[..2].copy_from_slice(&[0x5A, 0x5A]);
             }
-            std::fs::write(dir.join(name), content).expect("written");
+            crate::directory::put(&dir, name, &content);
         }
         for name in ["host/info.json", "host/start_info", "device_0/dev_start.log.0", "msprof_agent.json"] {
-            std::fs::write(dir.join(name), &control).expect("written");
+            crate::directory::put(&dir, name, control.as_bytes());
         }
         let found = statistics(&dir);
         for row in &found.calls {

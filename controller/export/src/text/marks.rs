@@ -79,7 +79,7 @@ fn cells<'a>(source: &'a Source, wall: &Wall, mark: &'a Mark, format: Format) ->
         stamp(Cell::Int(mark.message_kind.into())),
         Cell::Name(mark.message.as_str().into()),
         match mark.numbered {
-            true => Cell::Name(domain(source, mark).into()),
+            true => Cell::Name(domain(source, mark)),
             false => Cell::NONE,
         },
     ];

@@ -1,5 +1,6 @@
 //! The tables of memory: `operator_memory`, `memory_record` and `static_op_mem`.
 
+use super::sorted::Sorter;
 use super::table::{Cell, Made, Table};
 use super::wall::Wall;
 use super::{ExportError, Problems};
@@ -64,73 +65,91 @@ fn device(record: &TaskMemory) -> Cell<'static> {
     Cell::Own(format!("NPU:{}", record.device).into())
 }
 
-/// Writes `memory_record`, once for each device.
-pub fn records(
-    mut table: Table,
-    source: &Source,
-    wall: &Wall,
-    devices: &[String],
-    problems: &mut Problems,
-) -> Result<Vec<Made>, ExportError> {
-    for label in devices {
-        let mut taken = source.task_memory();
-        for record in taken.by_ref() {
-            let Some(record) = problems.read(record) else {
-                continue;
-            };
-            let cells = [
-                Cell::Own("GE".into()),
-                time(wall, record.time),
-                kb(record.allocated),
-                kb(record.reserved),
-                device(&record),
-            ];
-            table.add(label, &cells)?;
-        }
-        problems.foreign("task_memory_info", taken.foreign());
-    }
-    Ok(table.finish()?)
+/// A table whose rows are there once for each device, one device behind the other. Those of the first one go to the file at
+/// once, the others wait in a [`Sorter`].
+struct ForEach<'a> {
+    table: Table<'a>,
+    devices: &'a [String],
+    others: Sorter<'a>,
 }
 
-/// Writes `operator_memory`, once for each device: memory in the order in which it was given back, then what never was.
-pub fn operators(
-    mut table: Table,
-    source: &Source,
-    wall: &Wall,
-    devices: &[String],
-    problems: &mut Problems,
-) -> Result<Vec<Made>, ExportError> {
-    for label in devices {
-        let mut used: HashMap<Key, (u64, TaskMemory)> = HashMap::new();
-        let mut number = 0;
-        for record in source.task_memory() {
-            let Some(record) = problems.read(record) else {
-                continue;
-            };
-            if record.size > 0 {
-                number += 1;
-                let room = used.len() < USED_MAX;
-                match used.get_mut(&key(&record)) {
-                    // Taken twice: the later one counts, in the place of the first.
-                    Some((_, taken)) => *taken = record,
-                    None if room => {
-                        used.insert(key(&record), (number, record));
-                    }
-                    None => table.add(label, &row(source, wall, &record, None))?,
-                }
-            } else if record.size < 0
-                && let Some((_, taken)) = used.remove(&key(&record))
-            {
-                table.add(label, &row(source, wall, &taken, Some(&record)))?;
+impl ForEach<'_> {
+    fn add(&mut self, cells: &[Cell]) -> Result<(), ExportError> {
+        let columns = self.table.columns();
+        for (number, device) in self.devices.iter().enumerate() {
+            match number {
+                0 => self.table.add(device, cells)?,
+                _ => self
+                    .others
+                    .add(number as i128, &columns.row(device, cells))?,
             }
         }
-        let mut rest: Vec<(u64, TaskMemory)> = used.into_values().collect();
-        rest.sort_by_key(|(number, _)| *number);
-        for (_, taken) in rest {
-            table.add(label, &row(source, wall, &taken, None))?;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<Made>, ExportError> {
+        let mut table = self.table;
+        let others = |row: &[u8]| table.add_row(row).map_err(ExportError::from);
+        self.others.finish(others)?;
+        Ok(table.finish()?)
+    }
+}
+
+/// Writes `operator_memory` and `memory_record` in one pass, once for each device. Operators come in the order in which they
+/// gave their memory back, then those that never did.
+pub fn used<'a>(
+    tables: [Table<'a>; 2],
+    sorter: impl Fn() -> Sorter<'a>,
+    source: &Source,
+    wall: &Wall,
+    devices: &'a [String],
+    problems: &mut Problems,
+) -> Result<Vec<Made>, ExportError> {
+    let [mut operators, mut records] = tables.map(|table| ForEach {
+        table,
+        devices,
+        others: sorter(),
+    });
+    let mut used: HashMap<Key, (u64, TaskMemory)> = HashMap::new();
+    let mut number = 0;
+    let mut taken = source.task_memory();
+    for record in taken.by_ref() {
+        let Some(record) = problems.read(record) else {
+            continue;
+        };
+        records.add(&[
+            Cell::Own("GE".into()),
+            time(wall, record.time),
+            kb(record.allocated),
+            kb(record.reserved),
+            device(&record),
+        ])?;
+        if record.size > 0 {
+            number += 1;
+            let room = used.len() < USED_MAX;
+            match used.get_mut(&key(&record)) {
+                // Taken twice: the later one counts, in the place of the first.
+                Some((_, taken)) => *taken = record,
+                None if room => {
+                    used.insert(key(&record), (number, record));
+                }
+                None => operators.add(&row(source, wall, &record, None))?,
+            }
+        } else if record.size < 0
+            && let Some((_, taken)) = used.remove(&key(&record))
+        {
+            operators.add(&row(source, wall, &taken, Some(&record)))?;
         }
     }
-    Ok(table.finish()?)
+    problems.foreign("task_memory_info", taken.foreign());
+    let mut rest: Vec<(u64, TaskMemory)> = used.into_values().collect();
+    rest.sort_unstable_by_key(|(number, _)| *number);
+    for (_, taken) in rest {
+        operators.add(&row(source, wall, &taken, None))?;
+    }
+    let mut made = operators.finish()?;
+    made.extend(records.finish()?);
+    Ok(made)
 }
 
 fn row<'a>(
@@ -141,7 +160,7 @@ fn row<'a>(
 ) -> [Cell<'a>; 9] {
     let ticks = given.map_or(0, |given| i128::from(given.time) - i128::from(taken.time));
     [
-        Cell::Name(source.known_string(taken.node).unwrap_or_default().into()),
+        Cell::Name(source.known_string(taken.node).unwrap_or_default()),
         kb(taken.size),
         time(wall, taken.time),
         Cell::Float(round3(wall.duration_us(ticks))),

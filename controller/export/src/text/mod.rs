@@ -23,9 +23,10 @@ pub use output::{OUTPUT, OutputError};
 pub use table::{Format, Made};
 
 use crate::calls::{Call, Skipped};
+use crate::newfile::{Stamp, way_out};
 use crate::notes;
 use crate::source::Source;
-use crate::stamp::stamps;
+use crate::unread::Unread;
 use msprof_agent_core::profdir::reader::ReadError;
 use output::OutputDir;
 use sorted::Sorter;
@@ -53,7 +54,7 @@ pub enum ExportError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// What does not fit into memory could not be kept on the disk.
-    #[error("cannot sort in a file of {OUTPUT}: {0}")]
+    #[error("cannot sort in a file of {OUTPUT}: {0}{way}", way = way_out(.0))]
     Sorting(#[from] io::Error),
 }
 
@@ -88,7 +89,7 @@ impl Report {
 /// What could not be read on the way.
 #[derive(Debug, Default)]
 struct Problems {
-    unread: Vec<ReadError>,
+    unread: Unread,
     foreign: BTreeMap<&'static str, u64>,
 }
 
@@ -104,18 +105,13 @@ impl Problems {
         }
     }
 
-    /// Each once: a family is read more than once.
+    /// Each once, though a family is read more than once.
     fn sentences(self) -> Vec<String> {
         let foreign = self.foreign.iter().map(|(family, count)| {
             format!("{count} records of {family} are torn or none; the others are exported")
         });
         let mut sentences: Vec<String> = foreign.collect();
-        for error in self.unread {
-            let sentence = error.to_string();
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
+        sentences.extend(self.unread.sentences());
         sentences
     }
 }
@@ -172,7 +168,7 @@ struct Export<'a> {
     options: &'a Options,
     dir: OutputDir,
     wall: Wall,
-    stamp: String,
+    stamp: Stamp,
     labels: Vec<String>,
 }
 
@@ -180,7 +176,7 @@ impl<'a> Export<'a> {
     fn begin(source: &'a Source, options: &'a Options) -> Result<Export<'a>, ExportError> {
         let dir = OutputDir::open(source.profile().path())?;
         Ok(Export {
-            stamp: free_stamp(&dir),
+            stamp: Stamp::claim(dir.directory()),
             source,
             options,
             dir,
@@ -195,7 +191,7 @@ impl<'a> Export<'a> {
             format: self.options.format,
             with_device: self.labels.len() > 1,
         };
-        Table::new(&self.dir, columns, kind, &self.stamp)
+        Table::new(&self.dir, columns, kind, self.stamp.text())
     }
 
     fn run(
@@ -223,7 +219,7 @@ impl<'a> Export<'a> {
         let mut survey = Survey::of(self.source, &self.wall, &mut read);
         report.calls = survey.calls;
         report.skipped = survey.skipped;
-        problems.unread.append(&mut survey.errors);
+        problems.unread.extend(std::mem::take(&mut survey.errors));
         report
             .notes
             .extend(notes::of_loads(survey.loads.overflow()));
@@ -243,8 +239,8 @@ impl<'a> Export<'a> {
         read: &mut impl FnMut(u64),
     ) -> Result<(), ExportError> {
         let layers = self.options.layers;
-        let mut big = Trace::new(&self.dir, "msprof", &self.stamp);
-        let mut own = Trace::new(&self.dir, "msprof_tx", &self.stamp);
+        let mut big = Trace::new(&self.dir, "msprof", self.stamp.text());
+        let mut own = Trace::new(&self.dir, "msprof_tx", self.stamp.text());
         let calls = Some(&mut big).filter(|_| layers.cann);
         report.early = timeline::calls(self.source, &self.wall, survey, calls, read)?;
         if layers.marks {
@@ -294,22 +290,17 @@ impl<'a> Export<'a> {
             problems,
         )?);
         let operators = table("operator_memory", &memory::OPERATOR_COLUMNS);
-        files.extend(memory::operators(
-            operators, source, wall, labels, problems,
-        )?);
         let records = table("memory_record", &memory::RECORD_COLUMNS);
-        files.extend(memory::records(records, source, wall, labels, problems)?);
+        files.extend(memory::used(
+            [operators, records],
+            sorter,
+            source,
+            wall,
+            labels,
+            problems,
+        )?);
         let planned = table("static_op_mem", &memory::STATIC_COLUMNS).of_one_device();
         files.extend(memory::planned(planned, source, problems)?);
         Ok(())
     }
-}
-
-/// The time that is part of the files' names; a later one where there are files of this time.
-fn free_stamp(dir: &OutputDir) -> String {
-    let taken = dir.names();
-    let is_free = |stamp: &String| !taken.iter().any(|name| name.contains(stamp.as_str()));
-    // With none that is free, each file that is there already is an error of its own.
-    let free = stamps().find(is_free);
-    free.unwrap_or_else(|| stamps().next().unwrap_or_default())
 }

@@ -1,27 +1,20 @@
-//! The directory of exported files: everything in it is made by descriptor, exclusively, and never through a link.
-//!
-//! A file has a name of its own while it grows, and its right one when it is whole. One that cannot be finished goes away.
+//! The directory of exported files: made here, and never through a link in its place.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use crate::newfile::{Directory, NewFile, way_out};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Name of the directory in a PROF_XXX.
 pub const OUTPUT: &str = "mindstudio_profiler_output";
-/// Ends the name of a file that grows.
-const GROWING: &str = ".partial";
-/// Bytes that are written at a time.
-const BUFFER: usize = 256 * 1024;
 
 /// Why something could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The directory cannot be made or opened.
-    #[error("cannot make {path}: {source}{}", instead(.source))]
+    #[error("cannot make {path}: {source}{}", way_out(.source))]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -37,7 +30,7 @@ pub enum OutputError {
         path: PathBuf,
     },
     /// A file cannot be made or written; nothing of it is left.
-    #[error("cannot write {path}: {source}; nothing of this file is left")]
+    #[error("cannot write {path}: {source}; nothing of this file is left{}", way_out(.source))]
     File {
         /// The file.
         path: PathBuf,
@@ -46,21 +39,10 @@ pub enum OutputError {
     },
 }
 
-/// The way out of a directory that cannot be written into.
-fn instead(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "; copy the PROF directory to where you may write, and export the copy"
-        }
-        _ => "",
-    }
-}
-
 /// An open directory of exported files.
 #[derive(Clone, Debug)]
 pub struct OutputDir {
-    dir: Arc<OwnedFd>,
-    path: PathBuf,
+    dir: Directory,
 }
 
 impl OutputDir {
@@ -93,111 +75,68 @@ impl OutputDir {
             other => other.map_err(failed)?,
         };
         Ok(OutputDir {
-            dir: Arc::new(dir),
-            path,
+            dir: Directory::of(dir, &path),
         })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.dir.path()
     }
 
-    /// Names of what is in it, as far as they can be read.
-    pub fn names(&self) -> Vec<String> {
-        /// Entries that are looked at.
-        const ENTRIES_MAX: usize = 100_000;
-        let entries = rustix::fs::Dir::read_from(&*self.dir).into_iter().flatten();
-        let names = entries.flatten().take(ENTRIES_MAX);
-        names
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect()
+    /// The directory as new files are made in it.
+    pub fn directory(&self) -> &Directory {
+        &self.dir
     }
 
     /// Begins a file.
     pub fn create(&self, name: &str) -> Result<Draft, OutputError> {
-        let growing = format!("{name}{GROWING}");
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&*self.dir, &growing, flags, Mode::from_raw_mode(0o640));
-        let file = file.map_err(|errno| self.failed(name, errno.into()))?;
-        // Some file systems have no modes.
-        let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(0o640));
+        let file = self.dir.begin();
         Ok(Draft {
+            file: file.map_err(|error| self.failed(name, error))?,
             dir: self.clone(),
-            file: Some(BufWriter::with_capacity(BUFFER, File::from(file))),
             name: name.to_owned(),
-            growing,
         })
     }
 
     /// A file without a name, for what does not fit into memory.
     pub fn scratch(&self) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o600);
-        match rustix::fs::openat(&*self.dir, ".", flags | OFlags::TMPFILE, mode) {
-            Ok(file) => return Ok(file.into()),
-            // File systems without such files.
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        let name = format!(
-            ".rows-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        );
-        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let file = rustix::fs::openat(&*self.dir, &name, flags, mode)?;
-        rustix::fs::unlinkat(&*self.dir, &name, AtFlags::empty())?;
-        Ok(file.into())
+        self.dir.scratch()
     }
 
     pub(super) fn failed(&self, name: &str, source: io::Error) -> OutputError {
         OutputError::File {
-            path: self.path.join(name),
+            path: self.path().join(name),
             source,
         }
     }
 }
 
-/// A file that grows.
+/// A file that grows. One that cannot be finished goes away.
 #[derive(Debug)]
 pub struct Draft {
     dir: OutputDir,
-    /// `None` behind the end of it.
-    file: Option<BufWriter<File>>,
+    file: NewFile,
     name: String,
-    growing: String,
 }
 
 impl Draft {
     /// Writes on.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
-        let written = match &mut self.file {
-            Some(file) => file.write_all(bytes),
-            None => Ok(()),
-        };
+        let written = self.file.write_all(bytes);
         written.map_err(|source| self.dir.failed(&self.name, source))
     }
 
     /// Gives the file its name. One that is there already is left alone.
-    pub fn finish(self) -> Result<String, OutputError> {
-        self.end(|dir, growing, name| {
-            let flags = RenameFlags::NOREPLACE;
-            match rustix::fs::renameat_with(dir, growing, dir, name, flags) {
-                // Kernels and file systems without the flag.
-                Err(Errno::INVAL | Errno::NOSYS) => {
-                    rustix::fs::linkat(dir, growing, dir, name, AtFlags::empty())?;
-                    rustix::fs::unlinkat(dir, growing, AtFlags::empty())
-                }
-                other => other,
-            }
-        })
+    pub fn finish(mut self) -> Result<String, OutputError> {
+        let named = self.file.name_it(&self.name);
+        self.named(named)
     }
 
     /// Gives the file its name in the place of one that is there.
-    pub fn replace(self) -> Result<String, OutputError> {
-        self.end(|dir, growing, name| rustix::fs::renameat(dir, growing, dir, name))
+    pub fn replace(mut self) -> Result<String, OutputError> {
+        let named = self.file.replace(&self.name);
+        self.named(named)
     }
 
     /// The same file by another name.
@@ -206,28 +145,10 @@ impl Draft {
         self
     }
 
-    fn end(
-        mut self,
-        name_it: impl FnOnce(&OwnedFd, &str, &str) -> rustix::io::Result<()>,
-    ) -> Result<String, OutputError> {
-        if let Some(file) = &mut self.file {
-            // Network file systems say only when asked what they could not write.
-            let flushed = file.flush().and_then(|()| file.get_ref().sync_data());
-            flushed.map_err(|source| self.dir.failed(&self.name, source))?;
-        }
-        let named = name_it(&self.dir.dir, &self.growing, &self.name);
-        named.map_err(|errno| self.dir.failed(&self.name, errno.into()))?;
-        self.file = None;
-        Ok(std::mem::take(&mut self.name))
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if let Some(file) = self.file.take() {
-            // What is still in memory is of no use.
-            drop(file.into_parts());
-            let _ = rustix::fs::unlinkat(&*self.dir.dir, &self.growing, AtFlags::empty());
+    fn named(self, named: io::Result<()>) -> Result<String, OutputError> {
+        match named {
+            Ok(()) => Ok(self.name),
+            Err(source) => Err(self.dir.failed(&self.name, source)),
         }
     }
 }

@@ -240,7 +240,7 @@ fn push_mark(line: &mut String, source: &Source, wall: &Wall, mark: &Mark, pid: 
             line,
             ",\"ph\":\"X\",\"args\":{{\"event_type\":\"{event}\",\"domain\":"
         );
-        push_json_string(line, domain(source, mark));
+        push_json_string(line, &domain(source, mark));
         line.push_str("}}");
     } else {
         let _ = write!(
@@ -252,8 +252,9 @@ fn push_mark(line: &mut String, source: &Source, wall: &Wall, mark: &Mark, pid: 
 }
 
 /// What a numbered mark's domain is called.
-pub fn domain<'a>(source: &'a Source, mark: &Mark) -> &'a str {
-    source.known_string(mark.domain).unwrap_or("invalid")
+pub fn domain<'a>(source: &'a Source, mark: &Mark) -> Cow<'a, str> {
+    let known = source.known_string(mark.domain);
+    known.unwrap_or(Cow::Borrowed("invalid"))
 }
 
 /// The frequency of a device's AI cores, which is the same all the time: two points, at its start and at its end.

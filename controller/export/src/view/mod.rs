@@ -11,7 +11,7 @@ mod names;
 mod pack;
 mod page;
 
-pub use file::{NewFile, create};
+pub use file::PageFile;
 pub use lanes::Lane;
 
 use crate::source::Source;

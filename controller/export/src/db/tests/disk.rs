@@ -2,8 +2,10 @@
 
 use super::NAME;
 use super::prof::{Call, Prof};
+use crate::db::file::DbFile;
 use crate::db::{DbError, write_db};
 use crate::source::Source;
+use rusqlite::ffi;
 use std::path::Path;
 use std::process::Command;
 
@@ -55,8 +57,48 @@ fn on_a_disk_of_256_kib() {
     assert!(matches!(error, DbError::Io { .. }), "{error:?}");
     let said = error.to_string();
     assert!(
-        said.contains(NAME) && said.contains("No space left on device"),
+        said.contains(NAME)
+            && said.contains("No space left on device (os error 28); free space there"),
         "{said}"
     );
     assert_eq!(std::fs::read_dir(disk).expect("listed").count(), 0);
+}
+
+#[test]
+fn what_the_system_refuses_is_said_in_its_words_with_the_way_out() {
+    for (code, reason, way_out) in [
+        (
+            ffi::SQLITE_FULL,
+            "No space left on device",
+            "; free space there, or copy",
+        ),
+        (
+            ffi::SQLITE_READONLY,
+            "Read-only file system",
+            "; copy the PROF directory to where you may write",
+        ),
+        (
+            ffi::SQLITE_NOMEM,
+            "Cannot allocate memory",
+            "; raise the limit of memory",
+        ),
+    ] {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        let said = DbError::sqlite(Path::new(NAME), error).to_string();
+        assert!(
+            said.starts_with(&format!("cannot write {NAME}: {reason}")),
+            "{said}"
+        );
+        assert!(said.contains(way_out), "{said}");
+    }
+}
+
+#[test]
+fn what_sqlite_has_no_word_for_is_asked_of_the_system_again() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = DbFile::create(home.path()).expect("made");
+    let broken = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_WRITE), None);
+    // Where writing works, SQLite's own words are left.
+    let error = file.failed(Path::new(NAME), broken());
+    assert!(matches!(error, DbError::Sqlite { .. }), "{error}");
 }

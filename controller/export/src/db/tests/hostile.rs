@@ -3,6 +3,7 @@
 use super::prof::{BASE, Call, Prof, START};
 use super::{NAME, left, made};
 use crate::db::{DbError, write_db};
+use crate::newfile::Directory;
 use crate::source::Source;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -44,9 +45,11 @@ fn links_under_the_name_of_the_unfinished_file_are_passed_over() {
     let prof = captured();
     let victim = prof.path().join("host/victim");
     fs::write(&victim, "precious").expect("written");
-    let pid = std::process::id();
+    // The names that this process would give it, with a number that it has not used.
+    let growing = Directory::open(prof.path()).expect("opened").begin();
+    let name = growing.expect("begun").hidden_name().to_owned();
     for number in 0..3 {
-        let name = format!(".{NAME}.{pid}.{number}");
+        let name = name.replace("_0.partial", &format!("_{number}.partial"));
         symlink(&victim, prof.path().join(name)).expect("linked");
     }
     let source = Source::open(prof.path()).expect("a directory");

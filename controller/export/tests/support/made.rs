@@ -1,9 +1,14 @@
-//! Directories that tests make with the agent's own writer.
+//! Captures that tests make with the agent's own writer.
+//!
+//! Of the tests inside the crate and of those of the controller, which take in this file by its path.
+
+// Nobody needs all of it.
+#![allow(dead_code)]
 
 use msprof_agent_core::ledger::{Anchor, CaptureState, Ledger};
 use msprof_agent_core::profdir::{DeviceClock, Place, ProfDir, Setup, hash_line, type_line};
 use msprof_agent_core::records::{
-    AdditionalRecord, ApiRecord, GraphIdMap, MAGIC, RecordHead, TraceCounts, level,
+    AdditionalRecord, ApiRecord, GraphIdMap, MAGIC, RecordHead, Trace, TraceCounts, level,
 };
 use std::path::PathBuf;
 use zerocopy::IntoBytes;
@@ -23,27 +28,42 @@ pub fn anchor(after: u64) -> Anchor {
     }
 }
 
+/// Type of a device's record of a node that ran on its AICPU; its end is elsewhere than that of others.
+const AICPU_NODE: u32 = 0;
+
 /// A capture in the making.
 pub struct Made {
-    _home: tempfile::TempDir,
-    dir: ProfDir,
+    /// Where it is; `None` where the caller has made that.
+    _home: Option<tempfile::TempDir>,
+    /// The directory.
+    pub dir: ProfDir,
     /// Written by [`Made::finish`].
     pub ledger: Ledger,
     thread: u32,
 }
 
 impl Made {
+    /// One in a directory of its own, which goes away with it.
     pub fn new() -> Made {
         let home = tempfile::tempdir().expect("a directory");
+        let made = Made::within(home.path().to_owned());
+        Made {
+            _home: Some(home),
+            ..made
+        }
+    }
+
+    /// One in a directory of the caller's.
+    pub fn within(parent: PathBuf) -> Made {
         let setup = Setup {
-            parent: home.path().to_owned(),
+            parent,
             pid: 4321,
             start: anchor(0),
             ..Setup::default()
         };
         Made {
             dir: ProfDir::create(setup).expect("made"),
-            _home: home,
+            _home: None,
             ledger: Ledger {
                 pid: 4321,
                 capture: 1,
@@ -99,8 +119,20 @@ impl Made {
         }
     }
 
+    /// One half of a pair of events.
+    pub fn event(&mut self, lvl: u16, kind: u32, at: u64) {
+        self.record(ApiRecord {
+            begin: START_NS + at,
+            end: ApiRecord::EVENT_END,
+            ..self.blank(lvl, kind, 0)
+        });
+    }
+
     /// Any api record.
     pub fn record(&mut self, record: ApiRecord) {
+        if let Some(trace) = Trace::of(record.level, true) {
+            self.ledger.written.add(trace, 1);
+        }
         self.append(
             Place::Host,
             "unaging.api_event.data",
@@ -179,11 +211,7 @@ impl Made {
             },
             payload: [0; 232],
         };
-        let ends = if kind == crate::decode::aicpu::Aicpu::NODE {
-            56
-        } else {
-            24
-        };
+        let ends = if kind == AICPU_NODE { 56 } else { 24 };
         record.payload[16..24].copy_from_slice(&begin.to_le_bytes());
         record.payload[ends..ends + 8].copy_from_slice(&end.to_le_bytes());
         let family = format!("aicpu.data.{device}");
@@ -211,12 +239,18 @@ impl Made {
     pub fn finish(&mut self) -> PathBuf {
         self.ledger.stop = Some(anchor(2_500_000_000));
         self.ledger.state = CaptureState::Complete;
+        self.ledger.bytes = self.dir.bytes();
         self.finish_as_it_is()
+    }
+
+    /// Writes the ledger as it is, as a capture does now and then.
+    pub fn write_ledger(&mut self) {
+        self.dir.write_ledger(&self.ledger).expect("written");
     }
 
     /// Ends it with the ledger as it is.
     pub fn finish_as_it_is(&mut self) -> PathBuf {
-        self.dir.write_ledger(&self.ledger).expect("written");
+        self.write_ledger();
         self.finish_without_ledger()
     }
 
