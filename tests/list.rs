@@ -117,8 +117,10 @@ fn a_capture_of_the_program_itself_is_told_as_such() {
 #[test]
 fn what_a_killed_process_left_is_swept_and_the_living_are_listed() {
     let home = Home::new();
-    let killed = Puppet::start(&home);
     let other = Puppet::start(&home);
+    // Its own look for dead sockets is over.
+    Proc::of(other.pid()).idle_resources();
+    let killed = Puppet::start(&home);
     let (gone, socket) = (killed.pid(), killed.socket().clone());
     killed.kill();
     assert!(socket.exists(), "a killed process cannot tidy up");

@@ -121,8 +121,10 @@ impl Proc {
             let sockets = now.descriptors.iter().filter(|kind| *kind == "socket");
             // The last thing that it makes, a moment after the socket's file is there.
             let watches = now.descriptors.iter().any(|kind| kind == WATCH);
+            // A look for dead sockets takes long where there are many and the machine is slow.
+            let sweeps = now.descriptors.iter().any(|kind| Path::new(kind).is_dir());
             let is_idle = sockets.count() == IDLE_SOCKETS && self.agent_threads() == ["msprof-ctl"];
-            (is_idle && watches && looks >= STEADY_LOOKS).then_some(now)
+            (is_idle && watches && !sweeps && looks >= STEADY_LOOKS).then_some(now)
         })
     }
 
