@@ -54,6 +54,13 @@ impl Environ {
     }
 }
 
+/// When the machine was started, seconds since 1970.
+fn boot_seconds() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let said = text.lines().find_map(|line| line.strip_prefix("btime "))?;
+    said.trim().parse().ok()
+}
+
 /// Process ids of all living processes that /proc shows us, in their order.
 pub fn all() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -128,11 +135,17 @@ impl Process {
         Duration::try_from_secs_f64(uptime - started).unwrap_or_default()
     }
 
-    /// When it was started, ns since 1970, exact to some hundredths of a second.
+    /// When it was started, ns since 1970, to a second: the same at every call, unless somebody sets the clock.
     pub fn started_unix_ns(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let started = now.unwrap_or_default().saturating_sub(self.age());
-        u64::try_from(started.as_nanos()).unwrap_or(u64::MAX)
+        const SECOND: u64 = 1_000_000_000;
+        let started = match boot_seconds() {
+            Some(boot) => boot.saturating_add(self.start / clock_ticks_per_second().max(1)),
+            None => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH);
+                now.unwrap_or_default().saturating_sub(self.age()).as_secs()
+            }
+        };
+        started.saturating_mul(SECOND)
     }
 
     /// Whether it is stopped, by a signal or a debugger.
@@ -267,6 +280,20 @@ fn has_loader(head: &[u8]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn when_a_process_was_started_is_the_same_whenever_it_is_asked_for() {
+        const SECOND: u64 = 1_000_000_000;
+        let process = Process::find(std::process::id()).expect("lives");
+        let started = process.started_unix_ns();
+        assert_eq!(started % SECOND, 0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let by_age = now.expect("later") - process.age();
+        assert!(by_age.as_secs().abs_diff(started / SECOND) <= 2);
+        // Longer than a tick of /proc.
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(process.started_unix_ns(), started);
+    }
 
     #[test]
     fn a_process_is_told_by_what_proc_has_of_it() {
