@@ -5,6 +5,7 @@ mod support;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use support::artifacts::artifacts;
 use support::home::{Home, only_prof_dir, prof_dirs};
 use support::process::{Program, Running};
 use support::puppet::Puppet;
@@ -125,6 +126,32 @@ fn a_signal_ends_a_recording_early_and_keeps_it() {
 }
 
 #[test]
+fn a_recording_under_timeout_is_kept_though_timeout_sends_its_signal_twice() {
+    let home = Home::new();
+    let mut puppet = Puppet::start(&home);
+    let pid = puppet.pid();
+    let output = format!("--output={}", home.output().display());
+    let mut running = home
+        .plain("timeout")
+        .args(["3600"])
+        .arg(&artifacts().msprof)
+        .args(["record", &format!("--pid={pid}"), &output])
+        .args(["--duration=1h", "--runtime-api=on"])
+        .spawn();
+    wait_started(&mut running, &[pid]);
+    assert_eq!(puppet.tell("api 10 1"), "0");
+    // It hands the signal on as it would its own: to msprof, and to the group in which msprof is.
+    running.signal(libc::SIGTERM);
+    let finished = running.finish();
+    finished.expect_code(0);
+    finished.line_with("  note: interrupted, it ended before its time");
+    assert_eq!(
+        open_complete(&only_prof_dir(&home.output())).api().len(),
+        10
+    );
+}
+
+#[test]
 fn a_recording_that_is_killed_leaves_a_complete_directory_and_a_free_process() {
     let home = Home::new();
     let mut puppet = Puppet::start(&home);
@@ -230,8 +257,8 @@ fn a_stock_process_hears_a_quit_whenever_a_recording_is_interrupted() {
         // It answers nothing for now, so that the signals come before the session.
         stock.signal(libc::SIGSTOP);
         let running = record(&home, &[stock.pid()], "1h").arg("--json").spawn();
+        running.wait_takes_signals();
         for signal in signals {
-            running.wait_handles(*signal);
             running.signal(*signal);
         }
         let twice = signals.len() > 1;
@@ -250,7 +277,10 @@ fn a_stock_process_hears_a_quit_whenever_a_recording_is_interrupted() {
         } else {
             // The answer of the process can overtake the signal; then it has begun.
             let met = stock.met();
-            assert_eq!(met[..2], ["client", "params"], "{object}");
+            assert!(
+                met.starts_with(&["client", "params"].map(str::to_owned)),
+                "{met:?}: {object}"
+            );
             assert_eq!(met.last().map(String::as_str), Some("quit"), "{object}");
         }
         let next = record(&home, &[stock.pid()], "1ms").arg("--json");

@@ -202,6 +202,7 @@ fn a_second_interrupt_does_not_wait_for_the_captures() {
     run.wait_for("start success");
     run.signal(Signal::INT);
     asked.wait();
+    until_a_signal_is_another();
     run.signal(Signal::INT);
     run.ended()
         .exits(130)

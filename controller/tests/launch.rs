@@ -269,6 +269,7 @@ fn the_first_interrupt_quits_and_the_second_ends_the_program() {
     run.wait_for("up");
     run.signal(Signal::INT);
     run.wait_for("Ctrl-C ends it");
+    until_a_signal_is_another();
     run.signal(Signal::INT);
     run.wait_for("ending the program");
     let ended = run.ended();

@@ -173,6 +173,7 @@ fn control_c_after_quit_ends_the_program_and_a_second_one_kills_it() {
         terminal.wait_for("the program runs on; waiting for it to end (Ctrl-C ends it)");
         terminal.type_in("\u{3}");
         terminal.wait_for("ending the program; Ctrl-C again kills it");
+        until_a_signal_is_another();
         terminal.type_in("\u{3}");
         terminal.wait_for("killing the program");
         terminal.exits(137);

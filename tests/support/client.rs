@@ -147,9 +147,8 @@ impl ByteClient {
     /// One receive of 8 bytes; `None` when the agent has closed its end. A reply must come whole.
     pub fn receive_within(&mut self, limit: Duration) -> Option<Reply> {
         let limit = stretched(limit);
-        self.stream.set_read_timeout(Some(limit)).expect("not zero");
         let mut bytes = [0; MESSAGE];
-        match self.stream.read(&mut bytes) {
+        match self.read_within(limit, &mut bytes) {
             Ok(0) => None,
             Ok(MESSAGE) => {
                 let word = |at: usize| {
@@ -167,6 +166,17 @@ impl ByteClient {
         }
     }
 
+    /// One read. With a limit it ends where the machine was stopped meanwhile, and goes on.
+    fn read_within(&mut self, limit: Duration, bytes: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.set_read_timeout(Some(limit)).expect("not zero");
+        loop {
+            match self.stream.read(bytes) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
     /// Waits for the agent to close; how long it took, and the replies that came before.
     pub fn wait_closed(&mut self, limit: Duration) -> (Duration, Vec<Reply>) {
         let begin = Instant::now();
@@ -179,8 +189,7 @@ impl ByteClient {
 
     /// Whether the agent says something within `limit`.
     pub fn hears_within(&mut self, limit: Duration) -> bool {
-        self.stream.set_read_timeout(Some(limit)).expect("not zero");
-        !matches!(self.stream.read(&mut [0; 1]), Err(error)
+        !matches!(self.read_within(limit, &mut [0; 1]), Err(error)
             if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
     }
 

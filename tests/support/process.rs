@@ -1,7 +1,8 @@
 //! Child processes whose output is collected and that never outlive their test.
 
+use super::proc::Proc;
 use super::slower::stretched;
-use super::wait::{PATIENCE, wait_for};
+use super::wait::{PATIENCE, wait_for, wait_until};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -275,15 +276,13 @@ impl Running {
         self.status = Some(self.child.wait().expect("our child"));
     }
 
-    /// Waits until it has a handler for a signal.
-    pub fn wait_handles(&self, signal: i32) {
-        wait_for("the handler", PATIENCE, || {
-            let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
-            let mask = status
-                .lines()
-                .find_map(|line| line.strip_prefix("SigCgt:"))?;
-            let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-            (mask & (1 << (signal - 1)) != 0).then_some(())
+    /// Waits until msprof takes signals: its thread for them starts when all handlers are there. The kernel shows a handler
+    /// a moment before it does anything.
+    pub fn wait_takes_signals(&self) {
+        wait_until("the thread of signals", || {
+            Proc::of(self.pid())
+                .threads()
+                .contains(&"signals".to_owned())
         });
     }
 

@@ -23,3 +23,8 @@ use std::time::Duration;
 
 /// No test waits longer for anything.
 pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Waits out the time in which a signal that was told of and comes again is the same one (`controller/src/signals.rs`).
+pub fn until_a_signal_is_another() {
+    std::thread::sleep(Duration::from_millis(250));
+}

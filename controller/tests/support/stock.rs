@@ -102,13 +102,23 @@ impl Stock {
     }
 }
 
+/// One read. With a limit it ends where the machine was stopped meanwhile, and goes on.
+fn read(stream: &mut UnixStream, bytes: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
 /// One client; `None` when the control thread ends with it.
 fn serve(mut stream: UnixStream, shared: &Shared) -> Option<()> {
     stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     // One read: params in two pieces are too short.
     let mut params = [0; wire::PARAMS_SIZE];
-    if stream.read(&mut params).ok()? != params.len() {
+    if read(&mut stream, &mut params).ok()? != params.len() {
         return None;
     }
     wire::decode_params(&params).ok()?;
@@ -126,7 +136,7 @@ fn serve(mut stream: UnixStream, shared: &Shared) -> Option<()> {
     let mut started = false;
     for number in 1.. {
         let mut bytes = [0; wire::MESSAGE_SIZE];
-        let Ok(count @ 1..) = stream.read(&mut bytes) else {
+        let Ok(count @ 1..) = read(&mut stream, &mut bytes) else {
             shared.note(Met::Gone);
             return Some(());
         };
