@@ -42,8 +42,6 @@ AARCH64_SKIPPED += a_handler_that_panics_or_throws what_the_vendors_library_thro
 AARCH64_SKIPPED += a_program_that_takes_our_descriptors_as_soon
 # The program of each process is qemu, which is also in its command line.
 AARCH64_SKIPPED += a_launcher_is_listed of_a_launcher_the_task_is_named a_long_command_is_cut_in_the_table
-# qemu handles all signals from its start: when msprof does cannot be seen.
-AARCH64_SKIPPED += a_stock_process_hears_a_quit_whenever
 # The cross compiler names one that is not of the C library that qemu finds.
 AARCH64_SKIPPED += the_c_librarys_checking_allocator
 # There is no ldd for aarch64: fresh_root.
